@@ -10,7 +10,7 @@ CLIENT := marey/studio/web/static/studio.js
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test browser check web docs bench interop studio study fuzz clean
+.PHONY: demo test test-long browser check web docs bench interop studio study fuzz clean
 
 # The product alone: what the demo and the common commands need.
 $(CORE): pyproject.toml
@@ -28,8 +28,13 @@ $(STAMP): $(CORE)
 demo: $(CORE)
 	@MAREY_KERNEL_CACHE=$(CURDIR)/$(VENV)/share/marey/kernels $(BIN)/marey demo
 
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=30
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow and not browser and not timing" -n 2 --dist loadfile --no-loadscope-reorder --durations=30
+	$(PYTEST) -m "not slow and not browser and not timing and not long"
+
+# Whole commands, captured clips, processes: half a second of processor time and more each. CI runs them too.
+test-long: $(STAMP)
+	$(PYTEST) -m "long and not slow and not browser and not timing"
 
 browser: $(STAMP) $(PLAYER) $(CLIENT)
 	$(BIN)/python -m pytest -m "browser and not slow and not timing"

@@ -118,14 +118,14 @@ def run_poses(poses: int) -> dict[str, float]:
     from marey.graph import build_graph
 
     clips = load_clips()
-    # Poses at the rate of the graph, mirrored clips counted; beyond the captures, clips of other heights
+    # Poses at the rate of the graph, clips as they are; beyond the captures, clips of other speeds
     chosen, count, turn = list[Any](), 0, 0
     while count < poses:
         clip = clips[turn % len(clips)]
         if turn >= len(clips):
             clip = vary_clip(clip, turn // len(clips))
         chosen.append(clip)
-        count += 2 * round(clip.duration_s * 30.0)
+        count += round(clip.duration_s * 30.0)
         turn += 1
     build_graph([clip for clip in clips if clip.name.startswith("69_0")][:3])  # compiled
     built = list[Any]()

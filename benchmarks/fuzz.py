@@ -34,7 +34,8 @@ WORDS = (
 PATIENCE_S, MEMORY_MB, MESSAGE_CHARACTERS = 2.0, 200.0, 1000
 ROOM_MB = 1000  # of address space that a reader may ask for
 BATCH = 20  # mutants of one process
-GOOD = ("read", "refused", "returned", "held", "no right call", "fitted after all")
+GOOD = ("read", "refused", "returned", "held", "fitted after all")
+UNTRIED = "no right call"  # of functions for which no arguments are known
 DATA = tuple(
     Path(os.environ.get(f"MAREY_{n}", Path(__file__).parents[2] / "shared" / n.lower())) for n in ("MOCAP", "REAL")
 )
@@ -252,8 +253,11 @@ def main() -> int:
     }
     is_good = True
     for part in options.parts or parts:
-        counts, slowest, largest = Counter[str](), 0.0, 0.0
+        counts, slowest, largest, untried = Counter[str](), 0.0, 0.0, list[str]()
         for found in parts[part]():
+            if found["verdict"] == UNTRIED:
+                untried.append(found["name"])
+                continue
             counts[found["verdict"]] += 1
             slowest, largest = max(slowest, found.get("s", 0.0)), max(largest, found.get("mb", 0.0))
             if found["verdict"] not in GOOD:
@@ -261,6 +265,7 @@ def main() -> int:
                 print(f"{part} --seed {options.seed}: {json.dumps(found)}", flush=True)
         said = ", ".join(f"{verdict} {count}" for verdict, count in counts.most_common())
         extra = f"; slowest {slowest:.2f} s, most {largest:.0f} MB" if part == "readers" else ""
+        extra += f"; not tried, {UNTRIED}: {', '.join(untried)}" if untried else ""
         print(f"{part} --seed {options.seed}: {sum(counts.values())} tried: {said}{extra}", flush=True)
     return 0 if is_good else 1
 

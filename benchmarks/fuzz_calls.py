@@ -2,7 +2,7 @@
 
 A call must end in a result without NaN, or in a :class:`marey.MareyError`, within ``PATIENCE_S`` of processor time and
 ``MEMORY_BYTES`` of memory. Right arguments come from annotations and from ``VALUES``; functions that cannot be called
-with those are listed by :func:`list_uncalled`. Each function is tried in a forked process of its own.
+with those are counted apart, as "no right call". Each function is tried in a forked process of its own.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ import marey
 from marey.base import MareyError
 
 PATIENCE_S, MEMORY_BYTES = 20, 3 << 30
+FUNCTION_S = 10.0  # [s] that one function is tried, in an order that the seed gives
 ROOMS = sorted(marey._ROOMS - {"base", "studio"})
 SKIPPED = {
     "io.to_glb": "its dictionary is not checked: a tool of writers",
@@ -102,6 +103,11 @@ def _sketch() -> Any:
     return marey.Sketch.load(marey.samples.sketch_file("straight"))
 
 
+def _model_file() -> Path:
+    marey.PGA(n_components=3).fit(walk()).save(folder() / "model.safetensors")
+    return folder() / "model.safetensors"
+
+
 def _wave(count: int = 100) -> Any:
     return 0.05 + 0.05 * np.sin(np.linspace(0.0, 12.0, count))
 
@@ -149,7 +155,7 @@ VALUES: dict[str, Callable[[], Any]] = {
     "AnyTree": _tree,
     "JointTree": _tree,
     "MotionGraph": marey.samples.demo_graph,
-    "SearchResult": lambda: marey.graph.search_graph(marey.samples.demo_graph(), _sketch(), budget_s=1.0),
+    "SearchResult": lambda: marey.graph.search_graph(marey.samples.demo_graph(), _sketch(), budget_s=20.0),
     "LocomotionModel": marey.locomotion.load_model,
     "Engine": lambda: marey.locomotion.Engine(),
     "Obstacle": lambda: marey.locomotion.sample_obstacle(np.random.default_rng(1), np.zeros(3), 0.0),
@@ -225,7 +231,6 @@ VALUES: dict[str, Callable[[], Any]] = {
     "kinematics.solve_two_bone.targets": lambda: walk().joint_positions()[:, 5],
     "locomotion.fit_person.name": lambda: "someone",
     "locomotion.add_style.name": lambda: "someone",
-    "locomotion.capture_episodes.kind": lambda: "jump",
     "locomotion.sample_obstacle.position": lambda: np.zeros(3),
     "locomotion.stop_at.line": lambda: [[2.0, 5.0], [-2.0, 5.0]],
     "io.load.path": lambda: marey.samples.sketch_file("straight").with_name("none.bvh"),
@@ -308,6 +313,24 @@ VALUES: dict[str, Callable[[], Any]] = {
     "dynamics.smooth_values.values": lambda: np.zeros((40, 3)),
     "dynamics.smooth_values.rate_hz": lambda: 60.0,
     "control.back_and_forth.duration_s": lambda: 1.0,
+    "control.walk_in_place.motion": lambda: marey.samples.load("walk"),
+    "dynamics.compute_aggregate.q": lambda: np.zeros((3, _tree().num_dofs)),
+    "dynamics.compute_aggregate.qd": lambda: np.zeros((3, _tree().num_dofs)),
+    "dynamics.compute_aggregate.qdd": lambda: np.zeros((3, _tree().num_dofs)),
+    "dynamics.compute_aggregate_jacobians.q": lambda: np.zeros((3, _tree().num_dofs)),
+    "dynamics.compute_aggregate_jacobians.qd": lambda: np.zeros((3, _tree().num_dofs)),
+    "dynamics.compute_aggregate_jacobians.qdd": lambda: np.zeros((3, _tree().num_dofs)),
+    "dynamics.compute_torques.q": lambda: np.zeros((3, _tree().num_dofs)),
+    "dynamics.compute_torques.qd": lambda: np.zeros((3, _tree().num_dofs)),
+    "dynamics.compute_torques.qdd": lambda: np.zeros((3, _tree().num_dofs)),
+    "locomotion.capture_episodes.kind": lambda: "start",
+    "models.load_model.path": _model_file,
+    "picture.describe_clip.spans": dict,
+    "simulate.compute_loads.external": lambda: np.zeros((60, 22, 6)),
+    "spacetime.parse_problem.text": lambda: marey.samples.problem_file("monkey-bars").read_text(),
+    "world.segment_distance.start": lambda: [0.0, 0.0],
+    "world.segment_distance.end": lambda: [1.0, 1.0],
+    "Mapping[str, Spans]": dict,
 }
 # Options that keep a call short
 SHORT: dict[str, dict[str, Any]] = {
@@ -328,6 +351,13 @@ SHORT: dict[str, dict[str, Any]] = {
     "picture.save_film": {"size": (64, 48)},
     "picture.render_motion": {"size": (64, 48)},
 }
+
+
+@cache
+def make_value(key: str) -> Any:
+    """A right argument, made once: calls run in forked processes, so none changes it for another."""
+    return VALUES[key]()
+
 
 CLASSES = frozenset(
     name for name in VALUES if name[:1].isupper() and "Array" not in name and "." not in name and len(name) > 1
@@ -408,8 +438,7 @@ class PublicFunction:
                 own = f"{self.name}.{parameter.name}"
                 # Names say more than numbers and arrays do, classes say more than names
                 keys = (own, kind, parameter.name) if kind in CLASSES else (own, parameter.name, kind)
-                key = next((key for key in keys if key in VALUES), keys[-1])
-                found[parameter.name] = VALUES[key]()
+                found[parameter.name] = make_value(next((key for key in keys if key in VALUES), keys[-1]))
         return found | SHORT.get(self.name, {})
 
 
@@ -481,13 +510,15 @@ def try_function(
         return
     # The right call comes first: where it takes too long, the others are not tried
     cases: list[Any] = [("", 0, None)]
-    cases += [case for case in plan_cases(function) if rng.random() < share]
+    cases += rng.sample(hostile := [case for case in plan_cases(function) if rng.random() < share], len(hostile))
     at = 0
     while at < len(cases) and time.monotonic() < deadline:
         read, write = os.pipe()
         child = os.fork()
         if child == 0:
             os.close(read)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(max(1, round(deadline - time.monotonic())))
             _run_cases(function, right, cases[at:], write)
         os.close(write)
         done = 0
@@ -496,6 +527,8 @@ def try_function(
                 done += 1
                 yield json.loads(line)
         _, status = os.waitpid(child, 0)
+        if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
+            return  # the time of this function is up
         if at + done < len(cases) and os.WIFSIGNALED(status):
             name, number, _ = cases[at + done]
             is_slow = os.WTERMSIG(status) == signal.SIGPROF
@@ -540,7 +573,7 @@ def run(seed: int, seconds: float, share: float = 1.0, only: str = "") -> Iterat
     for function in functions:
         if time.monotonic() > deadline:
             return
-        yield from try_function(function, rng, share, deadline)
+        yield from try_function(function, rng, share, min(deadline, time.monotonic() + FUNCTION_S))
 
 
 if __name__ == "__main__":

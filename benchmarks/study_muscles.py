@@ -6,8 +6,8 @@ of every walk of a folder of BVH files (those of the index's first category at 1
 - the part of the torques that muscles give, and the moment that is left at the root;
 - the peak of the ankle moment over the gait cycle and where it is;
 - the share of the activity of twelve muscles inside the windows in which textbooks show EMG;
-- with ``--real``: torques with estimated against torques with measured ground forces, and the overlap of excitations
-  with the EMG of OpenSim's example walk.
+- with ``--real``: torques with estimated against torques with measured ground forces, and the overlap of
+  expected with the measured EMG of OpenSim's example walk.
 
 How feet share the ground reaction was chosen on ``TUNING``; placements and lengths of muscles on walks of subjects 07,
 16 and 35. The windows are those of Perry (*Gait Analysis*) and Winter (*Biomechanics and Motor Control*), rounded.
@@ -135,9 +135,10 @@ def is_inside(name: str) -> np.ndarray:
 
 
 def collect_cycle(track: MuscleTrack, side: str, span: tuple[int, int], curves: dict[str, list[FloatArray]]) -> None:
-    """Add the excitations and moments [N m/kg] of one cycle."""
+    """Add the EMG and moments [N m/kg] of one cycle."""
+    emg = track.emg
     for name in WINDOWS:
-        curves[name].append(over_cycle(track.excitations[:, track.names.index(f"{side}_{name}")], *span))
+        curves[name].append(over_cycle(emg[:, track.names.index(f"{side}_{name}")], *span))
     for joint in ("ankle", "knee", "hip"):
         moment = track.torques[:, track.axes.index((f"{side}_{joint}", 0))] / track.mass_kg
         curves[joint].append(over_cycle(moment, *span))
@@ -208,14 +209,14 @@ def study_plates(real: Path) -> None:
 
 
 def compare_emg(path: Path, start_s: float, tracks: dict[str, MuscleTrack]) -> None:
-    """Print the overlap of each muscle's excitation with its EMG over the cycles of the right leg."""
+    """Print the overlap of each muscle's expected with its measured EMG over the cycles of the right leg."""
     table = load_table(path)
     columns = {name: table.values[:, k] for k, name in enumerate(table.names)}
     times = columns.pop("time") - start_s
     for kind, track in tracks.items():
         cycles = [(a, b) for side, a, b in find_cycles(track.motion) if side == "right"]
-        # Excitations smoothed as the envelopes of EMG are
-        envelopes = np.maximum(smooth_values(track.excitations, track.motion.rate_hz, ENVELOPE_HZ), 0.0)
+        # Smoothed as the envelopes of EMG are
+        envelopes = np.maximum(smooth_values(track.emg, track.motion.rate_hz, ENVELOPE_HZ), 0.0)
         overlaps: list[float] = []
         for column, emg in columns.items():
             muscle = f"right_{EMG_NAMES.get(column, column)}"

@@ -13,7 +13,9 @@ import time
 import numpy as np
 
 from marey.base import MareyError
+from marey.kinematics import posing_limits
 from marey.muscle import make_hanging_pose, make_reach_film, measure_arm, solve_reach
+from marey.muscle.human.arm_reach import REACH_TOL_M, HandGoal, solve_key_poses
 from marey.skeleton import HUMAN
 
 
@@ -25,19 +27,22 @@ def main() -> None:
     args = parser.parse_args()
     rng = np.random.default_rng(args.seed)
     shoulder = make_hanging_pose().joint_positions()[HUMAN.names.index("left_shoulder")]
+    wrist = HUMAN.names.index("left_wrist")
     misses, flagged, failed = list[float](), 0, 0
     while len(misses) + failed < args.count:
         step = rng.standard_normal(3)
         place = shoulder + sum(measure_arm()) * rng.uniform() ** (1 / 3) * step / np.linalg.norm(step)
         when, began = float(rng.uniform(0.6, 1.2)), time.process_time()
+        # A place that the limits forbid is flagged by its key pose; the film need not be made
+        pose = solve_key_poses([HandGoal(when, place)], HUMAN, "left", posing_limits(HUMAN))[0]
+        if np.linalg.norm(pose.joint_positions()[wrist] - place) > REACH_TOL_M:
+            flagged += 1
+            continue
         try:
             found = solve_reach([(when, place)])
         except MareyError as error:
             failed += 1
             print(f"{place.round(2)}  {str(error)[:80]}", flush=True)
-            continue
-        if not found.is_reachable.all():
-            flagged += 1
             continue
         # The hand of the film: the end of its last bone, in the frame of the goal
         film = make_reach_film(found)

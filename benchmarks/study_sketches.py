@@ -1,9 +1,10 @@
 """The shipped sketches by every engine: what was proved, how soon, and what the motion is worth.
 
 ``python benchmarks/study_sketches.py [NAME...] [--budget S] [--engines graph-1,graph-2,locomotion,spacetime]
-[--graph FILE] [--strips FOLDER]`` prints one row for each sketch and engine, on the shipped graph by default, and the
-medians that README and issue ask for. ``graph-1`` and ``graph-2`` are the graph with k = 1 and k = 2. An engine that
-refuses a sketch says why, below the table.
+[--graph FILE] [--strips FOLDER] [--random SEED] [--cpu]`` prints one row for each sketch and engine, on the shipped
+graph by default, and the medians of the results. ``--random`` takes ten drawn at random instead: two with walls, picks,
+jumps, rivers and stones each. ``--cpu`` counts processor time, for a machine that others use too. ``graph-1`` and
+``graph-2`` are the graph with k = 1 and k = 2. An engine that refuses a sketch says why, below the table.
 """
 
 from __future__ import annotations
@@ -22,16 +23,19 @@ from marey.graph import MotionGraph, load_graph
 from marey.picture import film_strip, save_image
 from marey.pipeline import SynthesisResult, synthesize_sketch
 from marey.samples import demo_graph, sketch_file, sketch_names
-from marey.world import Sketch, load_sketch
+from marey.world import Event, GroundPose, River, Sketch, Stone, Thing, Wall, World, load_sketch
+from marey.world import Path as GroundPath
 
+EARLY_S = 5.0
 ENGINES = ("graph-1", "graph-2", "locomotion", "spacetime")
 HEAD = (
-    f"{'sketch':20s} {'engine':11s} {'status':10s} {'first':>6s} {'eps':>5s} {'cost':>7s} {'expand':>8s} {'took':>6s} "
-    f"{'motion':>6s} {'slide':>6s} {'out':>5s} {'wet':>4s} {'under':>6s} {'hand':>6s} {'goal':>5s} {'valid':>6s}"
+    f"{'sketch':20s} {'engine':11s} {'status':10s} {'first':>6s} {'5 s':>5s} {'eps':>5s} {'way':>5s} {'cost':>7s} "
+    f"{'expand':>8s} {'took':>6s} {'motion':>6s} {'slide':>6s} {'out':>5s} {'wet':>4s} {'under':>6s} {'hand':>6s} "
+    f"{'goal':>5s} {'valid':>6s}"
 )
 UNITS = (
-    f"{'':20s} {'':11s} {'':10s} {'s':>6s} {'':>5s} {'':>7s} {'':>8s} {'s':>6s} {'s':>6s} {'mm/f':>6s} {'cm':>5s} "
-    f"{'mm':>4s} {'mm':>6s} {'mm':>6s} {'cm':>5s} {'%':>6s}"
+    f"{'':20s} {'':11s} {'':10s} {'s':>6s} {'':>5s} {'':>5s} {'':>5s} {'':>7s} {'':>8s} {'s':>6s} {'s':>6s} "
+    f"{'mm/f':>6s} {'cm':>5s} {'mm':>4s} {'mm':>6s} {'mm':>6s} {'cm':>5s} {'%':>6s}"
 )
 
 
@@ -50,6 +54,13 @@ class Run:
         """Time [s] to the first way; nan for engines that do not search."""
         search = None if self.result is None else self.result.search
         return search.history[0].seconds if search is not None and search.history else np.nan
+
+    @property
+    def early(self) -> float:
+        """What was proved after 5 s; nan if nothing was."""
+        search = None if self.result is None else self.result.search
+        rows = () if search is None else search.history
+        return min((row.proved for row in rows if row.seconds <= EARLY_S), default=np.nan)
 
     @property
     def epsilon(self) -> float:
@@ -78,11 +89,55 @@ class Run:
         hand = 1000.0 * max(errors.reaches_m) if errors.reaches_m else np.nan
         valid = np.nan if result.validity is None else 100.0 * result.validity.valid_fraction
         return (
-            f"{self.sketch:20s} {self.engine:11s} {result.status:10s} {self.first_s:6.2f} {self.epsilon:5.2f} "
+            f"{self.sketch:20s} {self.engine:11s} {result.status:10s} {self.first_s:6.2f} {self.early:5.2f} "
+            f"{self.epsilon:5.2f} {result.way_m / errors.asked_m if errors.asked_m else np.nan:5.2f} "
             f"{cost:7.2f} {expansions:8d} {self.took_s:6.1f} {result.motion.duration_s:6.1f} {errors.slide_mm:6.2f} "
             f"{100.0 * errors.off_corridor_m:5.1f} {errors.wet_mm:4.0f} {errors.penetration_mm:6.2f} {hand:6.2f} "
             f"{100.0 * errors.goal_m:5.0f} {valid:6.1f}{'' if self.holds else '  <-'}"
         )
+
+
+def random_sketches(seed: int) -> list[Sketch]:
+    """Two sketches each with walls, things to pick up, jumps, rivers and stones, drawn at random."""
+    rng, found = np.random.default_rng(seed), list[Sketch]()
+
+    def near(value: float, spread: float) -> float:
+        return float(value + rng.uniform(-spread, spread))
+
+    for number in range(2):
+        start, goal = GroundPose((0.0, 0.0), near(0.0, 20.0)), GroundPose((near(0.0, 1.0), near(8.0, 1.0)))
+        walls = tuple(
+            Wall((side * near(0.4, 0.2), z), (-side * 3.0, near(z, 0.3)))
+            for side, z in ((1.0, near(2.6, 0.3)), (-1.0, near(5.4, 0.3)))
+        )
+        found.append(Sketch(start, goal, world=World(walls=walls), name=f"walls-{number}"))
+        thing = Thing("ball", (near(0.0, 0.8), near(0.15, 0.05), near(3.5, 0.5)))
+        found.append(
+            Sketch(
+                start,
+                goal,
+                events=(Event("pick", object="ball"),),
+                world=World(objects=(thing,)),
+                name=f"pick-{number}",
+            )
+        )
+        jump = Event("jump", at=(near(0.0, 0.4), near(4.0, 0.5)), length_m=near(0.7, 0.2))
+        found.append(Sketch(start, goal, events=(jump,), name=f"jump-{number}"))
+        line = GroundPath(np.array([(0.0, 0.0), goal.position]))
+        river = River((-3.0, near(4.0, 0.8)), (3.0, near(4.0, 0.8)), near(0.6, 0.25))
+        found.append(Sketch(start, goal, line, corridor_m=1.2, world=World(rivers=(river,)), name=f"river-{number}"))
+        middle = near(3.5, 0.3)
+        wide = River((-3.0, middle), (3.0, middle), 2.4)
+        stones = tuple(
+            Stone((near((-1.0) ** n * 0.12, 0.04), near(middle - 0.9 + 0.6 * n, 0.03)), 0.3) for n in range(4)
+        )
+        ahead = GroundPose((0.0, 7.0))
+        line = GroundPath(np.array([(0.0, 0.0), (0.0, 7.0)]))
+        world = World(rivers=(wide,), stones=stones)
+        found.append(
+            Sketch(GroundPose((0.0, 0.0), 0.0), ahead, line, corridor_m=1.0, world=world, name=f"stones-{number}")
+        )
+    return found
 
 
 def run_one(sketch: Sketch, engine: str, graph: MotionGraph, budget_s: float) -> Run:
@@ -147,22 +202,27 @@ def main() -> None:
     parser.add_argument("--engines", default=",".join(ENGINES))
     parser.add_argument("--graph", help="graph file; the shipped clips' by default")
     parser.add_argument("--strips", help="folder for film strips")
+    parser.add_argument("--random", type=int, metavar="SEED", help="ten sketches drawn at random")
+    parser.add_argument("--cpu", action="store_true", help="count processor time instead of wall time")
     given = parser.parse_args()
+    if given.cpu:
+        time.perf_counter = time.process_time
     graph = demo_graph() if given.graph is None else load_graph(given.graph)
     warm = load_sketch(sketch_file("pick"))
     for engine in given.engines.split(","):
         run_one(warm, engine, graph, 0.2)
     runs: list[Run] = []
     print(HEAD, UNITS, sep="\n", flush=True)
-    for name in given.names or sketch_names():
-        sketch = load_sketch(sketch_file(name))
+    drawn = [] if given.random is None else random_sketches(given.random)
+    shipped = [load_sketch(sketch_file(name)) for name in given.names or sketch_names()]
+    for sketch in drawn or shipped:
         for engine in given.engines.split(","):
             runs.append(run_one(sketch, engine, graph, given.budget))
             print(runs[-1].row(), flush=True)
             motion = None if runs[-1].result is None else runs[-1].result.motion
             if given.strips is not None and motion is not None:
                 Path(given.strips).mkdir(parents=True, exist_ok=True)
-                save_image(film_strip(motion, count=14), Path(given.strips) / f"{name}-{engine}.png")
+                save_image(film_strip(motion, count=14), Path(given.strips) / f"{sketch.name}-{engine}.png")
     print()
     print(*summary(runs), *same_walk(runs), sep="\n")
     for run in runs:

@@ -79,8 +79,10 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--held-out", action="store_true", help="clips that the thresholds were not chosen on")
     parser.add_argument("--every", type=int, default=3, help="artefacts are put into every n-th clip")
+    parser.add_argument("--part", type=int, nargs=2, default=[1, 0], metavar=("N", "FIRST"), help="every N-th clip")
     given = parser.parse_args()
-    clips = read_held_out(given.folder) if given.held_out else read_index(given.folder)
+    clips = list(read_held_out(given.folder) if given.held_out else read_index(given.folder))
+    clips = clips[given.part[1] :: given.part[0]]
     colours = {(kind, speed): Counter[str]() for kind in KINDS for speed in SPEEDS}
     flying = {(kind, speed): Counter[str]() for kind in KINDS for speed in SPEEDS}
     seen: dict[tuple[str, str], Counter[bool]] = {}

@@ -21,6 +21,8 @@ from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from marey.dynamics import Body
     from marey.models import PoseModel
     from marey.motion import Motion
@@ -93,9 +95,35 @@ def mark_slow_cases(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
+def mark_long_tests(items: list[pytest.Item]) -> None:
+    """Give the mark ``long`` to what `long_tests.txt` names: half a second of processor time and more."""
+    names = set((Path(__file__).parent / "long_tests.txt").read_text(encoding="utf-8").split())
+    for item in items:
+        if f"{item.path.stem}::{item.name.partition('[')[0]}" in names:
+            item.add_marker(pytest.mark.long)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--processor-times", metavar="FOLDER", help="write what each test costs; see list_long_tests.py")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Write the processor time of each test, its processes' too, where ``--processor-times`` asks for it."""
+    folder, before = item.config.getoption("processor_times"), os.times()
+    try:
+        return (yield)
+    finally:
+        if folder is not None:
+            seconds = sum(os.times()[:4]) - sum(before[:4])
+            with (Path(folder) / f"{os.environ.get('PYTEST_XDIST_WORKER', 'main')}.tsv").open("a") as file:
+                file.write(f"{seconds:.3f}\t{item.path.stem}::{item.name}\n")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     mark_slow_cases(items)
+    mark_long_tests(items)
     items.sort(key=lambda item: LONG_FILES.index(item.path.stem) if item.path.stem in LONG_FILES else len(LONG_FILES))
     for marker, folder, what in (("mocap", MOCAP, "captured clips"), ("real", REAL, "files of other tools")):
         if folder.is_dir():

@@ -41,7 +41,14 @@ from marey.base.files import (
     write_table,
 )
 from marey.base.jobs import DaskJobs, ask_workers, count_cores, run_in_pool, serve_requests
-from marey.base.kernels import inline_kernel, kernel, numba_function
+from marey.base.kernels import (
+    compile_at_once,
+    inline_kernel,
+    is_interpreted,
+    kernel,
+    numba_function,
+    patient_kernel,
+)
 from marey.base.toml import (
     TomlLocation,
     as_number,
@@ -89,6 +96,7 @@ __all__ = [
     "check_frame_count",
     "check_keys",
     "clamp_value",
+    "compile_at_once",
     "count_cores",
     "deprecated_names",
     "find_shipped_file",
@@ -100,10 +108,12 @@ __all__ = [
     "guard_function",
     "guard_room",
     "inline_kernel",
+    "is_interpreted",
     "kernel",
     "load_shipped_clip",
     "numba_function",
     "parse_toml",
+    "patient_kernel",
     "read_format",
     "read_record",
     "read_records",

@@ -40,9 +40,12 @@ def frozen(values: ArrayLike, *shape: int | None, name: str) -> FloatArray:
         InputError: the shape is wrong, or a value is not finite; the message names the first bad index.
     """
     array = _freeze(values, np.float64, shape, name)
-    flat = array.reshape(-1)
-    parts = split_blocks(len(flat), BLOCK_VALUES) if len(flat) > BLOCK_VALUES else (slice(None),)
-    if not all(np.isfinite(flat[part]).all() for part in parts):
+    if array.size <= BLOCK_VALUES:
+        is_finite = bool(np.isfinite(array).all())
+    else:
+        flat = array.reshape(-1)
+        is_finite = all(np.isfinite(flat[part]).all() for part in split_blocks(len(flat), BLOCK_VALUES))
+    if not is_finite:
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise InputError(f"{name} holds {array[where]} at index {where}", "Fill or cut the gap first")
     return array
@@ -73,8 +76,8 @@ def _freeze(values: ArrayLike, dtype: type[Any], shape: tuple[int | None, ...], 
             array = np.array(values, dtype=dtype, order="C")
         except (TypeError, ValueError, OverflowError) as error:
             raise InputError(f"{name} is not an array of {dtype.__name__}: {error}") from None
-    is_fit = len(shape) == array.ndim and all(
-        want is None or want == have for want, have in zip(shape, array.shape, strict=True)
+    is_fit = shape == array.shape or (
+        len(shape) == array.ndim and all(want in (None, have) for want, have in zip(shape, array.shape, strict=True))
     )
     if shape and not is_fit:
         wanted = ", ".join("any" if n is None else str(n) for n in shape)

@@ -15,6 +15,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
 from functools import wraps
 from importlib import import_module
@@ -29,6 +30,8 @@ from marey.base.errors import AccessError, ConvergenceError, InputError, MareyEr
 
 LARGEST: Final = 1e15  # in SI units; products with rates and counts of larger numbers leave the range of integers
 SHOWN_CHARACTERS: Final = 60
+SMALL_ARRAY: Final = 4096  # numbers of an array that is looked at after each call
+FEW_FRAMES: Final = 4  # of a clip that has no acceleration
 SHOWN_ITEMS: Final = 1000  # of a list that are looked at
 TOO_LARGE: Final = ("Maximum allowed size exceeded", "array is too big", "Maximum allowed dimension exceeded")
 ENDLESS: Final = ("limit", "budget", "max", "most", "until")  # parts of names of numbers that may be infinite
@@ -87,6 +90,9 @@ def guard_function(function: Function) -> Function:
             _refuse_shapes(function, values, options, error)
             if isinstance(error, MemoryError) or any(words in str(error) for words in TOO_LARGE):
                 raise InputError(f"{function.__name__} asks for too much memory: {error}", "Ask for less") from error
+            if isinstance(error, OverflowError):
+                what = f"{function.__name__}: a number is too large ({error})"
+                raise InputError(what, f"Give at most {LARGEST:g}") from error
             if isinstance(error, np.linalg.LinAlgError):
                 what = f"{function.__name__}: {error}. Check units, rates and sizes of what was given"
                 raise ConvergenceError(what) from error
@@ -94,6 +100,13 @@ def guard_function(function: Function) -> Function:
         for value in (*values, *options.values()) if options else values:
             if isinstance(value, float) and value - value != 0.0:  # of NaN and infinities
                 _refuse_misfit(function, values, options)
+            if (
+                isinstance(value, (float, np.floating, list, tuple, np.ndarray))
+                and _is_odd(cast(Any, value))
+                and _has_nan(result)
+            ):
+                what = f"{function.__name__} of numbers that are not finite, or beyond measure, gives none"
+                raise InputError(what, "Fill gaps, and leave out what is unknown")
         return result
 
     return call
@@ -143,16 +156,53 @@ def _refuse_shapes(function: Function, values: tuple[Any, ...], options: Mapping
         return
     given = inspect.signature(function).bind(*values, **options).arguments
     annotations = {name: str(p.annotation) for name, p in inspect.signature(function).parameters.items()}
-    arrays = {
-        name: np.asarray(value).shape
-        for name, value in given.items()
-        if value is not None and any(kind in annotations.get(name, "") for kind in (*ARRAYS, "Sequence[float]"))
-    }
+    # A map of roles to joints that the skeleton beside it does not have
+    joints = [getattr(getattr(v, "skeleton", v), "num_joints", math.inf) for v in given.values()]
+    maps = [
+        cast("Mapping[str, int]", m) for v in given.values() if isinstance(m := getattr(v, "joints", None), Mapping)
+    ]
+    if any(joint >= min(joints) for roles in maps for joint in roles.values()):
+        what = f"{function.__name__}: the roles are those of another skeleton"
+        raise InputError(what, "Make them with role_map") from error
+    arrays = dict[str, object]()
+    for name, value in given.items():
+        if value is not None and any(kind in annotations.get(name, "") for kind in (*ARRAYS, "Sequence[float]")):
+            arrays[name] = "of rows that are not equally long"
+            with suppress(TypeError, ValueError):
+                arrays[name] = np.asarray(value).shape
+        frames = getattr(value, "num_frames", 0)
+        if isinstance(frames, int) and 0 < frames < FEW_FRAMES:
+            what = f"{function.__name__}: {name} has {frames} frames, which tell too little"
+            raise InputError(what, f"Give at least {FEW_FRAMES}") from error
     if arrays:
         shapes = ", ".join(f"{name} {shape}" for name, shape in arrays.items())
         said = " ".join(str(error).split())[:120]
         fix = "See the shapes in its documentation"
         raise InputError(f"{function.__name__}: arrays do not fit together: {shapes} ({said})", fix) from error
+
+
+def _is_odd(value: Any) -> bool:
+    """Whether a number, one of a list or of a small array is not finite or very large; frozen arrays are checked."""
+    if isinstance(value, (float, np.floating)):
+        return not abs(cast(float, value)) <= LARGEST
+    if isinstance(value, np.ndarray):
+        given = cast("np.ndarray[Any, Any]", value)
+        return given.dtype.kind == "f" and 0 < given.size <= SMALL_ARRAY and not bool(np.abs(given).max() <= LARGEST)
+    return any(isinstance(v, (float, np.floating, list, tuple)) and _is_odd(v) for v in value[:SHOWN_ITEMS])
+
+
+def _has_nan(result: Any, depth: int = 3) -> bool:
+    """Whether NaN is in a result, or in its fields."""
+    if isinstance(result, float):
+        return result != result
+    if isinstance(result, np.ndarray):
+        found = cast("np.ndarray[Any, Any]", result)
+        return found.dtype.kind == "f" and bool(np.isnan(found).any())
+    names = cast("Iterable[str]", getattr(result, "__dataclass_fields__", ()))
+    parts: Iterable[Any] = [getattr(result, name, None) for name in names]
+    if isinstance(result, (list, tuple, Mapping)):
+        parts = cast("Any", result).values() if isinstance(result, Mapping) else cast("Any", result)
+    return depth > 0 and any(_has_nan(part, depth - 1) for part in parts)
 
 
 def _show(value: Any) -> str:
@@ -163,13 +213,11 @@ def _show(value: Any) -> str:
         text = repr(value)
     except Exception:  # of an object that cannot be shown
         text = ""
-    is_short = 0 < len(text) <= SHOWN_CHARACTERS
-    return text if is_short else f"{text[: SHOWN_CHARACTERS - 3]}..." if isinstance(value, str) else _name_kind(value)
-
-
-def _name_kind(value: Any) -> str:
+    if 0 < len(text) <= SHOWN_CHARACTERS:
+        return text
     name = type(value).__name__
-    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+    kind = f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+    return f"{text[: SHOWN_CHARACTERS - 3]}..." if isinstance(value, str) else kind
 
 
 def _fits(value: Any, tree: ast.expr, spaces: Mapping[str, Any], wanted: list[str]) -> bool:
@@ -211,7 +259,7 @@ def _fits_generic(value: Any, tree: ast.Subscript, spaces: Mapping[str, Any], wa
     if name in ("Sequence", "list", "tuple", "Iterable", "frozenset", "set"):
         wanted.append(f"a list of {ast.unparse(inner[0]).rpartition('.')[2]}")
         items = cast(Sequence[Any], value)
-        if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
             return False
         if name in ("frozenset", "set") and not isinstance(value, (frozenset, set)):
             return False
@@ -232,7 +280,7 @@ def _fits_generic(value: Any, tree: ast.Subscript, spaces: Mapping[str, Any], wa
     if name == "Callable":
         wanted.append("a function")
         return callable(value)
-    if name == "NDArray":
+    if name in ("NDArray", "ndarray"):
         wanted.append("an array")
         return isinstance(value, np.ndarray)
     if name == "PathLike":

@@ -186,22 +186,22 @@ class _StampedCache(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Read the code, or wait for the process that is making it; None: it is to be made here."""
-        found = self._read(sig, target_context)
+        found = self.read_overload(sig, target_context)
         if found is None and self._is_written:
             give_up = time.monotonic() + MAX_WAIT_S
             while not _set_lock(Path(self._cache_path), self._lock_byte, is_held=True) and time.monotonic() < give_up:
                 time.sleep(POLL_S)
             # Held from here until the code is saved, unless another process saved it in between
-            found = self._read(sig, target_context)
+            found = self.read_overload(sig, target_context)
             if found is not None:
                 _set_lock(Path(self._cache_path), self._lock_byte, is_held=False)
         return found
 
-    def _read(self, sig: Any, target_context: Any) -> Any:
+    def read_overload(self, sig: Any, target_context: Any) -> Any:
         """Look into the folder of this cache, then into the others."""
         found = cast(Any, super()).load_overload(sig, target_context)
         for other in self._others if found is None else ():
-            found = found or other._read(sig, target_context)
+            found = found or other.read_overload(sig, target_context)
         return found
 
     def save_overload(self, sig: Any, data: Any) -> None:

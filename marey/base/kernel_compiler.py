@@ -27,6 +27,9 @@ from marey.base.numba_shortcuts import take_shortcuts
 
 LOG = logging.getLogger("marey")
 EVERY_S = 10.0  # [s] between two messages on the progress
+# Solvers, whose loops are over the three numbers of a vector and the joints of a chain: vector registers made inverse
+# kinematics a tenth slower, and its machine code longer to make. Loops over clips and tables are small kernels.
+LARGE_BYTES = 200_000
 ENVIRONMENT = "_ZN08NumbaEnv"  # prefix of the variable through which compiled code finds its Python constants
 
 
@@ -53,6 +56,16 @@ class EntryLibrary(JITCodeLibrary):
     def _optimize_functions(self: Any, ll_module: Any) -> None:
         """Simplify each function; the whole is optimised later."""
         simplify_functions(self._codegen, ll_module)
+
+    def _optimize_final_module(self: Any) -> None:
+        """Optimise the whole; large kernels as numba does, but without loops over vector registers."""
+        if len(self._final_module.as_bitcode()) < LARGE_BYTES:
+            cast(Any, super())._optimize_final_module()
+            return
+        scalar = {"loop_vectorize": False, "slp_vectorize": False}
+        for options in ({"opt": self._codegen._opt_level, "cost": "cheap"}, {"opt": 2}):
+            passes, builder = self._codegen._module_pass_manager(**options, **scalar)
+            passes.run(self._final_module, builder)
 
 
 class PieceLibrary(JITCodeLibrary):

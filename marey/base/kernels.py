@@ -9,6 +9,7 @@ edit of any of them therefore takes effect at the next run.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator
 from enum import Enum
 from functools import update_wrapper
@@ -19,6 +20,9 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+COMPILE_VARIABLE = "MAREY_COMPILE"  # "always": no kernel is interpreted first
+PATIENCE = 12  # calls of a patient kernel that are interpreted, in all some seconds, before it is compiled
+CONVENTION = b"records by place 7"  # how compiled pieces call one another: raise it when the compiler here changes
 
 
 def kernel(function: Function) -> Function:
@@ -36,6 +40,26 @@ def inline_kernel(function: Function) -> Function:
     of thirty arrays, they take as long as the arithmetic. Each place that calls it holds a copy of its code.
     """
     return cast(Function, Kernel(cast(FunctionType, function), is_inline=True))
+
+
+def patient_kernel(function: Function) -> Function:
+    """A kernel whose first calls in a process are interpreted where no compiled code for them is on disk.
+
+    A solver of ten thousand instructions takes ten seconds to compile, and a command that solves one pose a tenth of a
+    second to interpret: only who calls it often should wait. Both give the same numbers; see
+    :func:`compile_at_once` for who knows that he will.
+    """
+    return cast(Function, Kernel(cast(FunctionType, function), is_inline=False, patience=PATIENCE))
+
+
+def compile_at_once() -> None:
+    """Let patient kernels of this process compile at their first call."""
+    Kernel.is_patient = False
+
+
+def is_interpreted(function: Callable[..., Any], *arguments: Any) -> bool:
+    """Tell if the next call of a kernel with these arguments will be interpreted."""
+    return isinstance(function, Kernel) and function.is_waiting(arguments)
 
 
 def numba_function(module: str, name: str) -> Callable[..., Any]:
@@ -65,18 +89,48 @@ class Kernel:
     Python objects: for records of many arrays that code is longer than the kernel itself.
     """
 
-    def __init__(self, function: FunctionType, *, is_inline: bool) -> None:
+    is_interpreting = False  # a patient kernel runs as Python, and so do those that it calls
+    is_patient = os.environ.get(COMPILE_VARIABLE) != "always"
+
+    def __init__(self, function: FunctionType, *, is_inline: bool, patience: int = 0) -> None:
         self.py_func = function
-        self._is_inline = is_inline
+        self._is_inline, self._patience = is_inline, patience
         self._entry: Any = None
         self._piece: Any = None
         update_wrapper(self, function)
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the compiled code; compile it, or read it from disk, at the first call."""
+        if Kernel.is_interpreting:
+            return self.py_func(*arguments)
+        if self._patience and self.is_waiting(arguments):
+            self._patience -= 1
+            Kernel.is_interpreting = True
+            try:
+                with np.errstate(all="ignore"):
+                    return self.py_func(*arguments)
+            except (ArithmeticError, ValueError):
+                # Python refuses what compiled code answers by infinity
+                self._patience = 0
+            finally:
+                Kernel.is_interpreting = False
         if self._entry is None:
             self._entry = self._compile_lazily(is_piece=False)
         return self._entry(*arguments)
+
+    def is_waiting(self, arguments: tuple[Any, ...]) -> bool:
+        """Tell if a call is to be interpreted: there is patience left, and no compiled code for it."""
+        if not self._patience or not Kernel.is_patient:
+            self._patience = 0
+            return False
+        if self._entry is None:
+            self._entry = self._compile_lazily(is_piece=False)
+        if self._entry is not self.py_func:
+            kinds = tuple(self._entry.typeof_pyval(one) for one in arguments)
+            kept = getattr(self._entry._cache, "read_overload", None)
+            if kinds in self._entry.overloads or (kept and kept(kinds, self._entry.targetctx) is not None):
+                self._patience = 0
+        return self._patience > 0
 
     @property
     def signatures(self) -> list[Any]:
@@ -113,7 +167,8 @@ class Kernel:
             if id(one) not in reached:
                 reached[id(one)] = one
                 waiting.extend(value for _, _, value in _list_references(one.py_func) if isinstance(value, Kernel))
-        return hashlib.sha256(b"".join(sorted(_describe_function(one.py_func) for one in reached.values()))).hexdigest()
+        parts = sorted(_describe_function(one.py_func) for one in reached.values())
+        return hashlib.sha256(b"".join((CONVENTION, *parts))).hexdigest()
 
 
 def _list_references(function: FunctionType) -> Iterator[tuple[dict[str, Any], str, Any]]:

@@ -25,6 +25,7 @@ from marey.cli.clips import (
     pictures,
 )
 from marey.cli.common import LOG
+from marey.cli.options import option
 from marey.cli.poses import between, fit, ik, limits, track
 from marey.cli.synthesis import demo, graph, muscle, optimize, run, simulate, synth, walk
 
@@ -48,14 +49,12 @@ def _show_version(is_asked: bool) -> None:
 
 @app.callback()
 def _options(  # pyright: ignore[reportUnusedFunction] (typer calls it)
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True)
-    ] = False,
+    version: Annotated[bool, option("Print the version.", "--version", is_eager=True, callback=_show_version)] = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No remarks and progress, only results, warnings and errors.")
+        bool, option("No remarks and progress, only results, warnings and errors.", "--quiet", "-q")
     ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say how long each input takes, too.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    verbose: Annotated[bool, option("Say how long each input takes, too.", "--verbose", "-v")] = False,
+    debug: Annotated[bool, option("Show the traceback of an error.", "--debug")] = False,
 ) -> None:
     """Turn motion capture into controllable, physically valid human motion.
 

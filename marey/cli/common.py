@@ -80,12 +80,17 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
+def print_result(facts: Any, text: str, *, is_json: bool) -> None:
+    """Print the result of a verb: its facts as JSON, or a text about them."""
+    if is_json:
+        print_json(facts)
+    else:
+        typer.echo(text)
+
+
 def print_names(names: Sequence[str], *, is_json: bool) -> None:
     """Print what ships, a line each, or as one JSON list."""
-    if is_json:
-        print_json(list(names))
-    else:
-        typer.echo("\n".join(names))
+    print_result(list(names), "\n".join(names), is_json=is_json)
 
 
 @contextmanager

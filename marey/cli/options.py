@@ -104,26 +104,42 @@ def check_up(axis: str | None) -> str | None:
     return axis
 
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text, one line for each input.")]
-Csv = Annotated[
-    str | None, typer.Option("--csv", metavar="FILE", help="Also write a table.", callback=writable(".csv"))
-]
-RateHz = Annotated[float | None, typer.Option("--read-rate-hz", help="Frame rate of the input, if the file is wrong.")]
+def option(
+    help_: str,
+    *names: str,
+    choices: Sequence[str] = (),
+    suffixes: Sequence[str] = (),
+    callback: Any = None,
+    **more: Any,
+) -> Any:
+    """Option of a verb: what it is for, its names, and what its value must be.
+
+    Args:
+        help_: one sentence.
+        names: with dashes; that of the parameter without them.
+        choices: the values that it takes.
+        suffixes: of the file that it names, and that will be written.
+        callback: another check of its value.
+        more: what :func:`typer.Option` takes, such as ``min`` and ``metavar``.
+    """
+    check = one_of(*choices) if choices else writable(*suffixes) if suffixes else callback
+    return typer.Option(*names, help=help_, callback=check, **more)
+
+
+Json = Annotated[bool, option("Print JSON instead of text, one line for each input.", "--json")]
+Csv = Annotated[str | None, option("Also write a table.", "--csv", metavar="FILE", suffixes=(".csv",))]
+RateHz = Annotated[float | None, option("Frame rate of the input, if the file is wrong.", "--read-rate-hz")]
 Unit = Annotated[
-    str | None, typer.Option("--unit", help="Length unit of the input (m, cm, inch, ..., file), if the guess is wrong.")
+    str | None, option("Length unit of the input (m, cm, inch, ..., file), if the guess is wrong.", "--unit")
 ]
 Up = Annotated[
     str | None,
-    typer.Option(
-        "--up",
-        metavar="AXIS",
-        help="Vertical axis of the input (x, y, z, -y), if the guess is wrong.",
-        callback=check_up,
+    option(
+        "Vertical axis of the input (x, y, z, -y), if the guess is wrong.", "--up", metavar="AXIS", callback=check_up
     ),
 ]
 ClipName = Annotated[
-    str | None,
-    typer.Option("--clip", metavar="NAME", help="Clip of a file that holds several; a name, or a number from 0."),
+    str | None, option("Clip of a file that holds several; a name, or a number from 0.", "--clip", metavar="NAME")
 ]
 Clip = Annotated[
     str, typer.Argument(metavar="CLIP", help="Motion file or shipped clip; - is stdin.", show_default=False)
@@ -133,21 +149,14 @@ Clips = Annotated[
     typer.Argument(metavar="CLIP...", help="Motion files, folders, shipped clips; - is stdin.", show_default=False),
 ]
 MotionOut = Annotated[
-    str | None,
-    typer.Option("-o", "--out", help="Motion file to write: .bvh, .glb, .gltf, ...", callback=check_motion_file),
+    str | None, option("Motion file to write: .bvh, .glb, .gltf, ...", "-o", "--out", callback=check_motion_file)
 ]
 FORMATS = ("bvh", "glb", "gltf", "safetensors", "fbx", "usda", "npz", "csv", "trc")
-Format = Annotated[str, typer.Option(help=f"Of files in a folder: {', '.join(FORMATS)}.", callback=one_of(*FORMATS))]
-OutOrFolder = Annotated[
-    str, typer.Option("-o", "--out", help="File to write; for several, a folder.", show_default=False)
-]
-Strip = Annotated[
-    str | None, typer.Option("--strip", metavar="PNG", help="Film strip to draw.", callback=check_picture_file)
-]
-Count = Annotated[int, typer.Option(min=1, max=200, help="Bodies on the strip.")]
-RequireValid = Annotated[
-    bool, typer.Option("--require-valid", help="Exit with 1 where physics does not hold for the motion.")
-]
+Format = Annotated[str, option(f"Of files in a folder: {', '.join(FORMATS)}.", choices=FORMATS)]
+OutOrFolder = Annotated[str, option("File to write; for several, a folder.", "-o", "--out", show_default=False)]
+Strip = Annotated[str | None, option("Film strip to draw.", "--strip", metavar="PNG", callback=check_picture_file)]
+Count = Annotated[int, option("Bodies on the strip.", min=1, max=200)]
+RequireValid = Annotated[bool, option("Exit with 1 where physics does not hold for the motion.", "--require-valid")]
 
 
 # Groups

@@ -9,19 +9,20 @@ from typing import Annotated
 
 import typer
 
+from marey.cli.options import option
+
 
 def studio(
     paths: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[PROJECT-FOLDER] [CLIP]...", help="What to open.", show_default=False),
+        list[str] | None, typer.Argument(metavar="[PROJECT-FOLDER] [CLIP]...", help="What to open.", show_default=False)
     ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on; loopback by default.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8080,
+    host: Annotated[str, option("Address to listen on; loopback by default.")] = "127.0.0.1",
+    port: Annotated[int, option("0 takes a free one.", min=0, max=65535)] = 8080,
     allow_remote: Annotated[
-        bool, typer.Option("--allow-remote", help="Let other machines in that know the printed address.")
+        bool, option("Let other machines in that know the printed address.", "--allow-remote")
     ] = False,
-    no_open: Annotated[bool, typer.Option("--no-open", help="Open no browser window.")] = False,
-    max_upload_mb: Annotated[int, typer.Option(min=1, max=4096, help="Largest file a page may send.")] = 512,
+    no_open: Annotated[bool, option("Open no browser window.", "--no-open")] = False,
+    max_upload_mb: Annotated[int, option("Largest file a page may send.", min=1, max=4096)] = 512,
 ) -> None:
     """Edit motions in the browser; Ctrl-C ends it.
 

@@ -12,8 +12,8 @@ from typing import Annotated, Final
 
 import typer
 
-from marey.cli.common import print_json
-from marey.cli.options import Json, one_of
+from marey.cli.common import print_json, print_result
+from marey.cli.options import Json, one_of, option
 
 WARM_UP: Final = {
     "synth": ("marey.cli.synthesis.demo_ahead",),
@@ -26,12 +26,11 @@ WARM_UP: Final = {
 
 def warm_up(
     verbs: Annotated[
-        list[str] | None,
-        typer.Argument(help=f"Of {', '.join(WARM_UP)}; all by default.", callback=one_of(*WARM_UP)),
+        list[str] | None, typer.Argument(help=f"Of {', '.join(WARM_UP)}; all by default.", callback=one_of(*WARM_UP))
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes at a time.")] = 2,
+    workers: Annotated[int, option("Processes at a time.", min=1, max=64)] = 2,
     environment: Annotated[
-        bool, typer.Option("--environment", help="Keep it inside the Python environment, for all its users.")
+        bool, option("Keep it inside the Python environment, for all its users.", "--environment")
     ] = False,
     json: Json = False,
 ) -> None:
@@ -46,13 +45,15 @@ def warm_up(
     from concurrent.futures import ThreadPoolExecutor
     from tempfile import TemporaryDirectory
 
+    from marey.base.kernels import COMPILE_VARIABLE
+
     def run(verb: str) -> tuple[str, float, int]:
         began = time.perf_counter()
         command = [sys.executable, "-m", *WARM_UP[verb]]
         code = subprocess.run(command, cwd=folder, env=variables, capture_output=True, check=False).returncode
         return verb, time.perf_counter() - began, code
 
-    variables = dict(os.environ)
+    variables = {**os.environ, COMPILE_VARIABLE: "always"}
     if environment:
         from marey.base.kernel_cache import FOLDER_VARIABLE, environment_folder
 
@@ -108,10 +109,7 @@ def cite(
     entries = references()
     keys = [key for name in names or () for key in cited_keys(name)] if names else list(entries)
     for key in dict.fromkeys(keys):
-        if json:
-            print_json({"key": key, "bibtex": entries[key]})
-        else:
-            typer.echo(entries[key] + "\n")
+        print_result({"key": key, "bibtex": entries[key]}, entries[key] + "\n", is_json=json)
 
 
 def references() -> dict[str, str]:

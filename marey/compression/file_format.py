@@ -111,6 +111,10 @@ class FieldWriter:
         planes = zigzag.view(np.uint8).reshape(-1, 8)[:, :width].T if len(flat) else np.zeros((1, 0), dtype=np.uint8)
         self.deflate_bytes(np.ascontiguousarray(planes).tobytes())
 
+    def flags(self, values: BoolArray) -> None:
+        """Truth values ``(F, K)``: a bit says that one changes."""
+        self.deflate_bytes(np.packbits(np.diff(values, axis=0, prepend=False).T).tobytes())
+
     def doubles(self, values: NDArray[Any]) -> None:
         """Float64s, bytes of one weight together."""
         rows = np.ascontiguousarray(values, dtype="<f8").reshape(-1).view(np.uint8).reshape(-1, 8)
@@ -176,6 +180,14 @@ class FieldReader:
         rows[:, :width] = np.frombuffer(data, dtype=np.uint8).reshape(width, length).T
         zigzag = rows.view("<u8").reshape(-1)
         return (zigzag >> np.uint64(1)).astype(np.int64) ^ -(zigzag & np.uint64(1)).astype(np.int64)
+
+    def flags(self, frames: int, count: int) -> BoolArray:
+        """Truth values ``(frames, count)``."""
+        bits = np.frombuffer(self.inflate_bytes(), dtype=np.uint8)
+        if len(bits) != (frames * count + 7) // 8:
+            raise format_error("a track of contacts has a wrong length")
+        changes = np.unpackbits(bits, count=frames * count).reshape(count, frames).T
+        return (np.cumsum(changes, axis=0, dtype=np.int64) & 1).astype(bool)
 
     def doubles(self, count: int) -> NDArray[np.float64]:
         """So many float64s, all finite."""
@@ -373,8 +385,7 @@ def write_clip(out: FieldWriter, motion: Motion) -> None:
     out.whole(0 if contacts is None else 1 + len(contacts.names))
     if contacts is not None:
         out.text(_join_names(contacts.names))
-        changes = np.diff(contacts.active, axis=0, prepend=False)
-        out.deflate_bytes(np.packbits(changes.T).tobytes())
+        out.flags(contacts.active)
 
 
 def read_clip(fields: FieldReader) -> tuple[int, float, str, Contacts | None]:
@@ -386,10 +397,6 @@ def read_clip(fields: FieldReader) -> tuple[int, float, str, Contacts | None]:
     if points < 0:
         return frames, rate_hz, name, None
     names = _split_names(fields.text()) if points else []
-    bits = np.frombuffer(fields.inflate_bytes(), dtype=np.uint8)
-    if len(names) != points or len(bits) != (frames * points + 7) // 8:
-        raise format_error("the contact track has a wrong length")
-    # A bit says that a contact changes
-    changes = np.unpackbits(bits, count=frames * points).reshape(points, frames).T
-    active: BoolArray = (np.cumsum(changes, axis=0, dtype=np.int64) & 1).astype(bool)
-    return frames, rate_hz, name, Contacts(tuple(names), active)
+    if len(names) != points:
+        raise format_error(f"{len(names)} names of {points} contacts")
+    return frames, rate_hz, name, Contacts(tuple(names), fields.flags(frames, points))

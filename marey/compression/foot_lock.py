@@ -7,7 +7,6 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError
-from marey.compression.file_format import FieldReader, FieldWriter, format_error
 from marey.compression.measures import CONTACT_HEIGHT_M, CONTACT_SPEED_MPS
 from marey.kinematics import solve_two_bone
 from marey.lie import SO3
@@ -55,24 +54,6 @@ def lock_feet(motion: Motion, stands: BoolArray) -> Motion:
         turn = SO3.from_two_vectors(positions[:, tip] - positions[:, end], tips - ends)
         motion = solve_two_bone(motion, leg, ends, end_rotations=turn @ frames[:, end]).motion
     return motion
-
-
-def write_standing(out: FieldWriter, stands: BoolArray | None) -> None:
-    """Write the flags, or that there are none."""
-    out.whole(0 if stands is None else 1)
-    if stands is not None:
-        out.deflate_bytes(np.packbits(np.diff(stands, axis=0, prepend=False).T).tobytes())
-
-
-def read_standing(fields: FieldReader, frames: int) -> BoolArray | None:
-    """Undo :func:`write_standing`."""
-    if fields.whole(1) == 0:
-        return None
-    bits = np.frombuffer(fields.inflate_bytes(), dtype=np.uint8)
-    if len(bits) != (4 * frames + 7) // 8:
-        raise format_error("the track of standing feet has a wrong length")
-    changes = np.unpackbits(bits, count=4 * frames).reshape(4, frames).T
-    return (np.cumsum(changes, axis=0, dtype=np.int64) & 1).astype(bool)
 
 
 def _smooth_stance(track: FloatArray, stands: BoolArray) -> FloatArray:

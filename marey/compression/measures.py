@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, Result
+from marey.base import FloatArray, InputError, Result, split_blocks
 from marey.motion import Motion
 
 ACL_SHELL_M = 0.03  # [m] where ACL's regression tests put their points
@@ -50,7 +50,10 @@ def compute_movement(motion: Motion) -> float:
 def compute_joint_errors(original: Motion, decoded: Motion) -> FloatArray:
     """Distance ``(F, J)`` [m] of each joint from where it was captured."""
     _check_same_clip(original, decoded)
-    return np.linalg.norm(original.joint_positions() - decoded.joint_positions(), axis=-1)
+    errors = np.empty(original.rotations.shape)
+    for part in split_blocks(len(errors)):
+        errors[part] = np.linalg.norm(original[part].joint_positions() - decoded[part].joint_positions(), axis=-1)
+    return errors
 
 
 def compute_shell_errors(original: Motion, decoded: Motion, shell_m: float = ACL_SHELL_M) -> FloatArray:
@@ -60,11 +63,14 @@ def compute_shell_errors(original: Motion, decoded: Motion, shell_m: float = ACL
     ACL's error metric for transforms that may be scaled.
     """
     _check_same_clip(original, decoded)
-    positions, frames = original.joint_frames()
-    decoded_positions, decoded_frames = decoded.joint_frames()
-    shift = (decoded_positions - positions)[..., None]
-    turn = shell_m * (decoded_frames.matrix() - frames.matrix())  # columns are the axes
-    return np.linalg.norm(shift + turn, axis=-2).max(axis=-1)
+    errors = np.empty(original.rotations.shape)
+    for part in split_blocks(len(errors), 1024):
+        positions, frames = original[part].joint_frames()
+        decoded_positions, decoded_frames = decoded[part].joint_frames()
+        shift = (decoded_positions - positions)[..., None]
+        turn = shell_m * (decoded_frames.matrix() - frames.matrix())  # columns are the axes
+        errors[part] = np.linalg.norm(shift + turn, axis=-2).max(axis=-1)
+    return errors
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -22,15 +22,17 @@ from marey.compression.file_format import (
     write_clip,
     write_skeleton,
 )
-from marey.compression.foot_lock import (
-    detect_standing_points,
-    has_lockable_feet,
-    lock_feet,
-    read_standing,
-    write_standing,
+from marey.compression.foot_lock import detect_standing_points, has_lockable_feet, lock_feet
+from marey.compression.joint_fit import (
+    WIDTHS,
+    JointFit,
+    JointTables,
+    compute_columns,
+    compute_rotations,
+    fit_joints,
+    read_fit,
+    write_fit,
 )
-from marey.compression.joint_fit import JointFit, fit_joints, read_fit, write_fit
-from marey.compression.joint_kinds import WIDTHS, JointTables, compute_columns, compute_rotations
 from marey.compression.predictive.closed_loop import read_offsets, write_offsets
 from marey.compression.predictive.pose_error import compute_reach
 from marey.compression.predictive.predictor import read_frames, write_frames
@@ -293,7 +295,9 @@ def encode_wavelet(
     write_clip(out, motion)
     moving = write_offsets(out, motion.translations, 0.1 * first_step_m)
     stands = detect_standing_points(motion) if is_locked else None
-    write_standing(out, stands)
+    out.whole(0 if stands is None else 1)
+    if stands is not None:
+        out.flags(stands)
     fits: dict[int, tuple[JointFit, FloatArray, FloatArray]] = {}
 
     def try_step(code: int) -> tuple[_WaveletCode, bool]:
@@ -423,7 +427,7 @@ def decode_wavelet(fields: FieldReader, given: Skeleton | None) -> Motion:
     skeleton = read_skeleton(fields, given)
     frames, rate_hz, name, contacts = read_clip(fields)
     moving = read_offsets(fields, frames, skeleton)
-    stands = read_standing(fields, frames)
+    stands = fields.flags(frames, 4) if fields.whole(1) else None
     if stands is not None and not has_lockable_feet(skeleton):
         raise format_error("feet to lock on a skeleton without legs")
     # Joints, weights, step, mean and components, then the stream of wavelets

@@ -7,11 +7,12 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError
-from marey.contacts.limbs import LimbJoints
+from marey.base import FloatArray, InputError, split_blocks
+from marey.contacts.limbs import LimbJoints, LimbPath
 from marey.lie import SO3
+from marey.lie.so3 import wrap_unit
 from marey.motion import Motion
-from marey.skeleton import ContactPoints, RoleMap, Skeleton, foot_points, restored_roles, t_pose
+from marey.skeleton import ContactPoints, RoleMap, Skeleton, foot_points, joint_frames, restored_roles, t_pose
 
 SIDES: Final = ("left", "right")
 UP: Final = np.array([0.0, 1.0, 0.0])
@@ -29,15 +30,52 @@ class BodyPosture:
     sole: ContactPoints  # heel, ball and toe end of each foot
     wxyz: FloatArray  # (F, J, 4) local rotations
     roots: FloatArray  # (F, 3) [m]
-    positions: FloatArray  # (F, J, 3) [m] of the joints
-    world: SO3  # batch (F, J)
+    joints: tuple[int, ...]  # (K,) those of the legs, of the feet and above them
+    positions: FloatArray  # (F, K, 3) [m] of these
+    world: SO3  # batch (F, K)
+
+    @classmethod
+    def measure(
+        cls,
+        skeleton: Skeleton,
+        roles: RoleMap,
+        sole: ContactPoints,
+        wxyz: FloatArray,
+        roots: FloatArray | None = None,
+        *,
+        middles: FloatArray | None = None,
+    ) -> BodyPosture:
+        """Take local rotations ``(F, J, 4)``, and the root ``(F, 3)`` [m] or the middle of the hips."""
+        hips = [roles[f"{side}_hip"] for side in SIDES]
+        own = {roles[f"{side}_{part}"] for side in SIDES for part in _LEG} | {int(j) for j in sole.joints}
+        joints = tuple(sorted(own | {max(int(skeleton.parents[j]), 0) for j in own}))
+        positions, world = np.empty((len(wxyz), len(joints), 3)), np.empty((len(wxyz), len(joints), 4))
+        base = np.empty((len(wxyz), 3)) if roots is None else roots
+        # A block of frames at a time: the other joints of a long clip are large
+        for part in split_blocks(len(wxyz)):
+            start = np.zeros((part.stop - part.start, 3)) if roots is None else roots[part]
+            origins, frames = joint_frames(skeleton, start, wxyz[part])
+            if roots is None:
+                assert middles is not None
+                base[part] = middles[part] - origins[:, hips].mean(axis=1)
+                origins = origins + base[part, None]
+            positions[part], world[part] = origins[:, joints], frames.wxyz[:, joints]
+        return cls(skeleton, roles, sole, wxyz, base, joints, positions, wrap_unit(world))
 
     @classmethod
     def from_motion(cls, motion: Motion) -> BodyPosture:
         """Take the posture of a clip."""
         roles = restored_roles(motion.skeleton)
-        sole, frames = foot_points(motion.skeleton, roles), motion.joint_frames()
-        return cls(motion.skeleton, roles, sole, motion.rotations.wxyz, motion.root_positions, *frames)
+        sole = foot_points(motion.skeleton, roles)
+        return cls.measure(motion.skeleton, roles, sole, motion.rotations.wxyz, motion.root_positions)
+
+    def at(self, joint: int) -> FloatArray:
+        """Return the positions ``(F, 3)`` [m] of a joint."""
+        return self.positions[:, self.joints.index(joint)]
+
+    def frame(self, joint: int) -> SO3:
+        """Return the world rotations of a joint, batch ``(F,)``."""
+        return self.world[:, self.joints.index(joint)]
 
     def raise_by(self, rise: FloatArray) -> BodyPosture:
         """Return the body higher by ``(F,)`` [m]."""
@@ -59,13 +97,15 @@ class BodyPosture:
         assert leg is not None  # a body without legs was refused
         return leg
 
+    def leg_path(self, side: str) -> LimbPath:
+        """Return hip, knee and ankle in time."""
+        leg = self.leg(side)
+        return self.at(leg.upper), self.at(leg.middle), self.at(leg.end)
+
     def leg_lengths(self, side: str) -> tuple[FloatArray, FloatArray]:
         """Return hip to ankle ``(F,)`` [m], and both bones together."""
-        leg = self.leg(side)
-        far, *bones = (
-            np.linalg.norm(self.positions[:, b] - self.positions[:, a], axis=-1)
-            for a, b in ((leg.upper, leg.end), (leg.upper, leg.middle), (leg.middle, leg.end))
-        )
+        hip, knee, ankle = self.leg_path(side)
+        far, *bones = (np.linalg.norm(b - a, axis=-1) for a, b in ((hip, ankle), (hip, knee), (knee, ankle)))
         return far, bones[0] + bones[1]
 
 

@@ -155,10 +155,8 @@ def _limit_angle(vector: FloatArray) -> FloatArray:
 class PlantPlan:
     """Where a foot shall be, before it is eased into and out of its plants."""
 
-    path: FootPath  # turned as it will be
     plants: list[list[PlantRun]]
     places: list[list[FloatArray]]  # (3,) [m] of each of their runs
-    goals: FloatArray  # (F, 3) [m] ankle at its plant; its natural path where it has none
     ground: FloatArray  # (F,) [m] height of the ground under the plant
     held: IntArray  # (F,) modes, without the moments in which a foot slides to its place or from one to the next
     modes: IntArray  # (F,) modes, without those in which a foot that lands or leaves slides
@@ -178,8 +176,12 @@ class PlantPlan:
         rate_hz: float,
         settings: HoldSettings,
         size: float,
-    ) -> PlantPlan:
-        """Cut contacts into plants, turn the foot, find the places; arguments as those of :func:`plant_foot`."""
+    ) -> tuple[PlantPlan, FootPath, FloatArray]:
+        """Cut contacts into plants, turn the foot, find the places; arguments as those of :func:`plant_foot`.
+
+        Returns:
+            The plan, the path of the foot, turned as it will be, and its ankle ``(F, 3)`` [m] at its plants.
+        """
         yaws = path.yaws(shape)
         natural = shape.points(path.R_world_ankle, path.R_world_toes)
         tracks = np.stack([path.ankle + natural.stands_on(mode) for mode in (FREE, HEEL, FLAT, TOES)])
@@ -210,8 +212,9 @@ class PlantPlan:
         placed: list[list[FloatArray]] = []
         for plant in plants:
             span = slice(plant[0].start, plant[-1].stop)
-            under = float(floor.under(np.median((path.ankle + pin)[span], axis=0)))
-            level = float(np.quantile((path.ankle + pin)[span, 1], 0.25))
+            at = path.ankle[span] + pin[span]
+            under = float(floor.under(np.median(at, axis=0)))
+            level = float(np.quantile(at[:, 1], 0.25))
             # A foot a little below the floor has sunk into it; one far below it stands on lower ground
             ground[span] = under if -settings.pit_m * size < level - under < settings.level_m * size else level
             places = place_runs(plant, points, path.ankle, float(ground[plant[0].start]))
@@ -220,14 +223,16 @@ class PlantPlan:
                 goals[run.start : run.stop] = place - pin[run.start : run.stop]
             # Detectors give a fast foot the benefit of the doubt: one that lands or leaves at 3 m/s is called down
             # while it is 7 cm away. It slides on the ground then: to pin it would fold the leg in two frames
-            away = np.linalg.norm((goals - path.ankle)[span] - np.median((goals - path.ankle)[span], axis=0), axis=-1)
-            near = np.flatnonzero(away < settings.hold_m * size)
+            shift = goals[span] - path.ankle[span]
+            away = np.linalg.norm(shift - np.median(shift, axis=0), axis=-1)
+            speed = np.linalg.norm(np.gradient(at, axis=0), axis=-1) * rate_hz if len(at) > 1 else np.zeros(1)
+            near = np.flatnonzero((away < settings.hold_m * size) | (speed < settings.land_mps))
             most = int(settings.trim_share * (span.stop - span.start))
             if len(near) and (span.start == 0 or modes[span.start - 1] == FREE):
                 firm[span.start : span.start + min(int(near[0]), most)] = FREE
             if len(near) and (span.stop == len(modes) or modes[span.stop] == FREE):
                 firm[max(span.start + int(near[-1]) + 1, span.stop - most) : span.stop] = FREE
-        return cls(path, plants, placed, goals, ground, np.where(firm == FREE, FREE, held), firm)
+        return cls(plants, placed, ground, np.where(firm == FREE, FREE, held), firm), path, goals
 
 
 def plant_foot(
@@ -253,25 +258,25 @@ def plant_foot(
     if not (modes != FREE).any():
         ground = floor.under(path.ankle)
         lifted = _lift_above_floor(path, shape, (modes, modes), ground, rate_hz, settings, size)
-        return lifted, PlantPlan(path, [], [], path.ankle, ground, modes, modes)
-    plan = PlantPlan.build(path, shape, modes, floor, rate_hz, settings, size)
-    path, is_held = plan.path, plan.held != FREE
+        return lifted, PlantPlan([], [], ground, modes, modes)
+    plan, path, goals = PlantPlan.build(path, shape, modes, floor, rate_hz, settings, size)
+    is_held = plan.held != FREE
     contacts = modes if settings.drag else plan.held
     # A foot that is not at its place stays on the ground, but for one that goes on to ground of another height
     slides = (contacts != FREE) & ~is_held
     for start, stop in find_runs(slides, 0):
         slides[start:stop] = np.ptp(plan.ground[start:stop]) == 0.0
-    asked = plan.goals - path.ankle
+    asked = goals - path.ankle
     shift = pin_corrections(asked, is_held, rate_hz, settings.ease_s, strike=True)
     # A swing keeps its height over the ground: the ground of the clip rises and sinks slowly between two plants, and
     # what else a plant asks for is met within a few frames
     is_low = is_held | slides
-    rests = _find_rests(asked[:, 1], is_low, round(settings.rest_s * rate_hz), settings.rest_m * size)
+    rests = _find_rests(asked[:, 1], is_low, max(1, round(settings.rest_s * rate_hz)), settings.rest_m * size)
     shift[:, 1] = (
         rests + pin_corrections((asked[:, 1] - rests)[:, None], is_low, rate_hz, settings.drop_s, strike=True)[:, 0]
     )
     path = replace(path, ankle=path.ankle + shift)
-    ground = _fill_ground(plan.ground, is_held, settings.level_m * size)
+    ground = _fill_ground(plan.ground, floor.under(path.ankle), is_held, settings.level_m * size)
     lifted = _lift_above_floor(path, shape, (plan.held, contacts), ground, rate_hz, settings, size)
     return lifted, plan
 
@@ -283,11 +288,13 @@ def _find_rests(asked: FloatArray, is_low: BoolArray, frames: int, rise_m: float
     contact begins and ends while the foot is at most ``rise_m`` above that.
     """
     rests, contacts = asked.copy(), find_runs(is_low, 0)
+    ended, begun = ({contact[k]: contact for contact in contacts} for k in (1, 0))
     for start, stop in find_runs(~is_low, 0):
         inside = np.arange(start, stop)
         ends, more = list[float](), np.zeros(stop - start)
-        for first, last in contacts:
-            if last == start or first == stop:
+        for contact in (ended.get(start), begun.get(stop)):
+            if contact is not None:
+                first, last = contact
                 side = asked[first:last][-frames:] if last == start else asked[first:last][:frames]
                 # No more than it mostly is in that contact: toes that a capture pushes into the floor as they leave
                 # do not lift the whole swing
@@ -469,11 +476,16 @@ def _lift_above_floor(
     return replace(path, ankle=path.ankle + lift[:, None] * UP)
 
 
-def _fill_ground(ground: FloatArray, is_held: BoolArray, step_m: float) -> FloatArray:
-    """Height of the ground under a swing ``(F,)`` [m]: even between its plants, the lower of them beside a step."""
+def _fill_ground(ground: FloatArray, floor: FloatArray, is_held: BoolArray, step_m: float) -> FloatArray:
+    """Height of the ground under a swing ``(F,)`` [m]: even between its plants, the lower of them beside a step.
+
+    A swing that begins or ends with the clip may come from the ``floor`` ``(F,)`` [m], or go down to it.
+    """
     filled = ground.copy()
     for start, stop in find_runs(~is_held, 0):
         ends = [float(ground[i]) for i in (start - 1, stop) if 0 <= i < len(ground)]
+        if len(ends) == 1 and ends[0] - floor[start:stop].min() > step_m:
+            ends.append(float(floor[start:stop].min()))
         if ends:
             share = smoothstep(np.arange(1, stop - start + 1) / (stop - start + 1))
             even = ends[0] + share * (ends[-1] - ends[0])

@@ -123,13 +123,15 @@ def hold_feet(
     if len(track) != motion.num_frames:
         raise InputError(f"contacts of {len(track)} frames", f"The clip has {motion.num_frames}")
     touch_m = settings.touch_m * mean_leg_length(motion.skeleton, body.roles) / LEG_M
-    track = trim_contacts(track, body, touch_m, settings.tilt)
+    heights = motion.map_frames(lambda positions, frames: body.sole.positions(positions, frames)[..., 1])
+    track = trim_contacts(track, body, heights, touch_m, settings.tilt)
     modes = find_foot_modes(track, round(settings.flicker_s * motion.rate_hz))
     floor = None if floor_m is None else FloorPlane(float(floor_m), np.zeros(2))
     feet = PlantedFeet.measure(body, modes, motion.rate_hz, settings, floor=floor, edit=edit)
     feet = feet if shift is None else replace(feet, stand=body.move_by(np.insert(shift, 1, 0.0, axis=1)))
     feet = (feet.keep_soles() if floor is None else feet).release_heels()
-    held, plans = feet.plant()
+    wxyz = motion.rotations.wxyz.copy()
+    roots, plans = feet.plant(wxyz)
     plants = [
         FootPlant(side, POINTS[run.mode], start, stop, place, float(plan.ground[start]))
         for side, plan in plans.items()
@@ -141,8 +143,8 @@ def hold_feet(
     schedule = ContactSchedule(tuple(plants), motion.num_frames, motion.rate_hz)
     moved = replace(
         motion,
-        root_positions=held.roots,
-        rotations=SO3(held.wxyz),
+        root_positions=roots,
+        rotations=SO3(wxyz),
         contacts=schedule.to_contacts(track),
         source=before.edited_source(),
     )

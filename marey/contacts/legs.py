@@ -8,7 +8,7 @@ from typing import Final, cast
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, IntArray
+from marey.base import BoolArray, FloatArray, IntArray, split_blocks
 from marey.contacts.body import SIDES, BodyPosture, mean_leg_length
 from marey.contacts.easing import limit_slope, pin_corrections, spread_cone, spread_corrections
 from marey.contacts.feet import (
@@ -46,7 +46,6 @@ MAX_DROP: Final = 0.15  # [-] of the leg: the most that it is lowered to bring p
 MAX_ROLL_RAD: Final = np.radians(8.0)  # [rad] legs that differ by more than 2.5 cm are no error of a capture
 MIN_HIP_WIDTH: Final = 0.05  # [-] of the leg: hips closer together than this are one joint
 KNEE_ROUNDS: Final = 6  # of giving length to both knees in turn
-KEEP_RAD: Final = 0.0  # [rad] error of a knee against which a standing leg holds half as much
 MAX_GIVE_M: Final = 0.02  # [m] the most that the pelvis gives in one of them
 MAX_HEEL_RAD: Final = np.radians(25.0)  # [rad] the most that a heel is raised to reach a plant
 HEEL_RAD_PER_S: Final = np.radians(180.0)  # [rad/s] how fast it is: slower than feet turn in walks
@@ -142,7 +141,7 @@ class PlantedFeet:
         modes: dict[str, IntArray] = {}
         for side, path in self.paths.items():
             modes[side] = self.modes[side].copy()
-            hip = self.stand.positions[:, self.stand.leg(side).upper]
+            hip = self.stand.at(self.stand.leg(side).upper)
             long, bones = self.stand.leg_lengths(side)
             most = np.maximum(long, self._stretch(side) * bones) + RELEASE_M * self._size
             for start, stop in find_runs(self.modes[side] == FLAT, 0):
@@ -165,41 +164,47 @@ class PlantedFeet:
             if len(sole) < MIN_STANDING_FRAMES:
                 return 0.0
             heights.append(float(np.median(sole)))
-        left, right = (self.stand.positions[0, self.stand.leg(side).upper] for side in SIDES)
+        left, right = (self.stand.at(self.stand.leg(side).upper)[0] for side in SIDES)
         width = float(np.linalg.norm(left - right))
         if width < MIN_HIP_WIDTH * mean_leg_length(self.stand.skeleton, self.stand.roles):
             return 0.0
         return float(np.clip((heights[1] - heights[0]) / width, -MAX_ROLL_RAD, MAX_ROLL_RAD))
 
-    def plant(self) -> tuple[BodyPosture, dict[str, PlantPlan]]:
-        """Return the body with its feet on their plants, and where these are."""
+    def plant(self, wxyz: FloatArray) -> tuple[FloatArray, dict[str, PlantPlan]]:
+        """Put the feet on their plants: turn the legs in the body's local rotations ``(F, J, 4)``.
+
+        Returns:
+            The root ``(F, 3)`` [m], and where the plants are.
+        """
         # The pelvis goes with the standing legs; feet in the air go with the pelvis
         rise = self._pelvis_rise({side: goal for side, goal, _ in self._planted(np.zeros(len(self.stand.roots)))})
         planted = list(self._planted(rise))
-        goals, plans = {side: goal for side, goal, _ in planted}, {side: plan for side, _, plan in planted}
-        risen = self.stand.raise_by(rise)
-        goals = {side: self._raise_heel(risen, side, goal) for side, goal in goals.items()}
+        risen, plans = self.stand.raise_by(rise), {side: plan for side, _, plan in planted}
+        goals = {side: self._raise_heel(risen, side, goal) for side, goal, _ in planted}
+        del planted
         risen = risen.raise_by(-self._reach_drop(risen, goals))
         risen, ankles = self._limit_knees(risen, goals)
         # Legs bend, feet and toes turn
-        wxyz, skeleton = risen.wxyz.copy(), risen.skeleton
+        skeleton = risen.skeleton
         R_world_rest = t_pose(skeleton, risen.roles).joint_rotations()
         for side, goal in goals.items():
             leg, shape = risen.leg(side), self.shapes[side]
-            upper = risen.world[:, leg.upper]
+            upper, (hip, knee, ankle) = risen.frame(leg.upper), risen.leg_path(side)
             forward = R_world_rest[leg.upper].inverse() @ FORWARD
-            pole = upper @ find_bend(risen.positions, upper, leg, forward)
+            pole = upper @ find_bend((hip, knee, ankle), upper, forward)
             stretch = np.where(self.modes[side] != FREE, STRAIGHT, self.settings.stretch)
-            turns = reach(risen.positions, leg, ankles[side], pole, stretch)
-            R_above = turn_limb(wxyz, risen.world, skeleton, leg, turns)
-            wxyz[:, leg.end] = (R_above.inverse() @ goal.R_world_ankle).wxyz
+            for part in split_blocks(len(wxyz)):
+                path = (hip[part], knee[part], ankle[part])
+                turns = reach(path, ankles[side][part], pole[part], stretch[part])
+                R_above = turn_limb(wxyz[part], replace(risen, world=risen.world[part]).frame, skeleton, leg, turns)
+                wxyz[part, leg.end] = (R_above.inverse() @ goal.R_world_ankle[part]).wxyz
             if shape.toes is not None:
-                between = risen.world[:, leg.end].inverse() @ risen.world[:, int(skeleton.parents[shape.toes])]
+                between = risen.frame(leg.end).inverse() @ risen.frame(int(skeleton.parents[shape.toes]))
                 toes = (goal.R_world_ankle @ between).inverse() @ goal.R_world_toes
                 is_known = (plans[side].modes == FLAT) | (plans[side].modes == TOES)
                 source = SO3(self.stand.wxyz[:, shape.toes])
                 wxyz[:, shape.toes] = _limit_toes(source, toes, is_known, self.settings)
-        return replace(risen, wxyz=wxyz), plans
+        return risen.roots, plans
 
     def _raise_heel(self, risen: BodyPosture, side: str, goal: FootPath) -> FootPath:
         """Turn a foot on its toes about their joint, heel upwards, where its leg would have to be longer than it was.
@@ -208,7 +213,7 @@ class PlantedFeet:
         does not crouch.
         """
         shape, modes = self.shapes[side], self.modes[side]
-        hip = risen.positions[:, risen.leg(side).upper]
+        hip = risen.at(risen.leg(side).upper)
         long, bones = self.stand.leg_lengths(side)
         most = np.maximum(long, self._stretch(side) * bones)
         points = shape.points(goal.R_world_ankle, goal.R_world_toes)
@@ -258,8 +263,8 @@ class PlantedFeet:
         for i in range(KNEE_ROUNDS):
             asked, count = np.zeros(len(risen.roots)), np.zeros(len(risen.roots))
             for side, goal in goals.items():
-                leg, is_held = risen.leg(side), self.modes[side] != FREE
-                hip, knee, ankle = (risen.positions[:, j] for j in (leg.upper, leg.middle, leg.end))
+                is_held = self.modes[side] != FREE
+                hip, knee, ankle = risen.leg_path(side)
                 bones = (np.linalg.norm(knee - hip, axis=-1), np.linalg.norm(ankle - knee, axis=-1))
                 natural = measure_flexion(np.linalg.norm(ankle - hip, axis=-1), *bones)
                 far = np.linalg.norm(goal.ankle - hip, axis=-1)
@@ -287,10 +292,7 @@ class PlantedFeet:
                 is_wrong = is_held & (np.abs(limited - flexion) > 1e-6) & (level < 0.75 * length**2)
                 weight = np.where(is_wrong, np.abs(limited - flexion), 0.0)
                 asked = asked + weight * np.clip(rise, -MAX_GIVE_M, MAX_GIVE_M)
-                # A standing leg that is as it should be holds against it
-                count = count + np.where(
-                    is_held & ~is_wrong, np.minimum(KEEP_RAD, max(float(weight.max()), 0.0)), weight
-                )
+                count = count + weight
             if i == KNEE_ROUNDS - 1 or not count.any():
                 break
             given = limit_slope(given + asked / np.maximum(count, 1e-12), self.settings.give_mps / self.rate_hz)
@@ -308,8 +310,7 @@ class PlantedFeet:
         """Smooth rise of the pelvis ``(F,)`` [m] that keeps standing legs as long, and knees as bent, as they were."""
         asked, weight = np.zeros(len(self.stand.roots)), np.zeros(len(self.stand.roots))
         for side, goal in goals.items():
-            leg = self.stand.leg(side)
-            hip, ankle = self.stand.positions[:, leg.upper], self.stand.positions[:, leg.end]
+            hip, _, ankle = self.stand.leg_path(side)
             long, bones = self.stand.leg_lengths(side)
             level = np.sum((goal.ankle - hip)[:, [0, 2]] ** 2, axis=-1)
             rise: FloatArray = goal.ankle[:, 1] + np.sqrt(np.maximum(long**2 - level, 0.0)) - hip[:, 1]
@@ -332,7 +333,7 @@ class PlantedFeet:
         """Least smooth lowering of the pelvis ``(F,)`` [m] that brings feet in contact within reach."""
         drop = np.zeros(len(risen.roots))
         for side, goal in goals.items():
-            hip = risen.positions[:, risen.leg(side).upper]
+            hip = risen.at(risen.leg(side).upper)
             long, bones = risen.leg_lengths(side)
             level = np.sum((goal.ankle - hip)[:, [0, 2]] ** 2, axis=-1)
             height = np.sqrt(np.maximum(np.maximum(long, self._stretch(side) * bones) ** 2 - level, 0.0))
@@ -376,10 +377,10 @@ def _contact_depth(is_held: BoolArray, frames: float) -> FloatArray:
 
 def _trace_foot(stand: BodyPosture, shape: FootGeometry, rate_hz: float, settings: HoldSettings) -> FootPath:
     """A foot as the posture gives it, its toes without tremble."""
-    ankle, R_ankle = stand.positions[:, shape.ankle], stand.world[:, shape.ankle]
+    ankle, R_ankle = stand.at(shape.ankle), stand.frame(shape.ankle)
     if shape.toes is None:
         return FootPath(ankle, R_ankle, R_ankle)
-    bend = (R_ankle.inverse() @ stand.world[:, shape.toes]).log()
+    bend = (R_ankle.inverse() @ stand.frame(shape.toes)).log()
     smooth = spread_corrections(bend, np.ones(len(bend)), rate_hz, 1.0 / (2.0 * np.pi * settings.toe_hz), rest=0.0)
     return FootPath(ankle, R_ankle, R_ankle @ SO3.exp(smooth))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,18 +17,17 @@ SLIGHT: Final = 0.03  # [-] of the upper bone: nearer to the line than this, or 
 STRAIGHT: Final = 1.0 - 1e-7  # [-] no limb is straighter
 
 
+LimbPath = tuple[FloatArray, FloatArray, FloatArray]
+"""Positions of upper, middle and end joint of a limb, each ``(F, 3)`` [m] in world."""
+
+
 @dataclass(frozen=True, slots=True)
 class LimbJoints:
-    """Upper, middle and end joint of a limb, and the way its middle joint bends in the frame of the upper."""
+    """Upper, middle and end joint of a limb."""
 
     upper: int
     middle: int
     end: int
-
-    @property
-    def bones(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Both bones by their joints."""
-        return (self.upper, self.middle), (self.middle, self.end)
 
     @classmethod
     def from_roles(cls, roles: RoleMap, parts: tuple[str, str, str], side: str) -> LimbJoints | None:
@@ -37,16 +37,18 @@ class LimbJoints:
         return None if a is None or b is None or c is None else cls(a, b, c)
 
 
-def find_bend(positions: FloatArray, R_world_upper: SO3, limb: LimbJoints, usual: FloatArray) -> FloatArray:
+def find_bend(limb: LimbPath, R_world_upper: SO3, usual: FloatArray) -> FloatArray:
     """Way that the middle joint of a limb bends ``(3,)``, in the frame of the upper bone, from the clip itself.
 
     Args:
-        positions: of all joints ``(F, J, 3)`` [m].
+        limb: upper, middle and end joint in time.
         R_world_upper: frames of the upper joint, batch ``(F,)``.
-        limb: its joints.
         usual: the direction ``(3,)`` to take where the clip never bends the limb.
     """
-    away, length = _bends(positions, limb)
+    upper, middle, end = limb
+    bone, line = middle - upper, end - upper
+    line = line / np.maximum(np.linalg.norm(line, axis=-1, keepdims=True), 1e-9)
+    away, length = bone - line * _dot(line, bone), np.linalg.norm(bone, axis=-1)
     size = np.linalg.norm(away, axis=-1)
     is_bent = size > BENT * length
     if is_bent.sum() < 3:
@@ -56,17 +58,7 @@ def find_bend(positions: FloatArray, R_world_upper: SO3, limb: LimbJoints, usual
     return mean / np.linalg.norm(mean) if np.linalg.norm(mean) > 0.5 else usual
 
 
-def _bends(positions: FloatArray, limb: LimbJoints) -> tuple[FloatArray, FloatArray]:
-    """Middle joint off the line from upper joint to end ``(F, 3)`` [m], and length of the upper bone ``(F,)``."""
-    bone = positions[:, limb.middle] - positions[:, limb.upper]
-    line = positions[:, limb.end] - positions[:, limb.upper]
-    line = line / np.maximum(np.linalg.norm(line, axis=-1, keepdims=True), 1e-9)
-    return bone - line * _dot(line, bone), np.linalg.norm(bone, axis=-1)
-
-
-def reach(
-    positions: FloatArray, limb: LimbJoints, goals: FloatArray, pole: FloatArray, stretch: FloatArray
-) -> tuple[SO3, SO3]:
+def reach(limb: LimbPath, goals: FloatArray, pole: FloatArray, stretch: FloatArray) -> tuple[SO3, SO3]:
     r"""World turns of both bones, batches ``(F,)``, that bring the end of a limb to its goals.
 
     .. math:: \cos\alpha = \frac{l_1^2 + L^2 - l_2^2}{2 l_1 L}
@@ -76,13 +68,12 @@ def reach(
     little as captures show, bends towards its pole.
 
     Args:
-        positions: of all joints ``(F, J, 3)`` [m].
-        limb: its joints.
+        limb: upper, middle and end joint in time.
         goals: where the end shall be ``(F, 3)`` [m].
         pole: way that the middle joint bends, in world ``(F, 3)``.
         stretch: largest extension ``(F,)`` as a part of both bones; a limb that is straighter already may stay so.
     """
-    upper, middle, end = (positions[:, j] for j in (limb.upper, limb.middle, limb.end))
+    upper, middle, end = limb
     k, s, a, g = middle - upper, end - middle, end - upper, goals - upper
     l1, l2 = np.linalg.norm(k, axis=-1), np.linalg.norm(s, axis=-1)
     total = l1 + l2
@@ -121,16 +112,19 @@ def measure_length(flexion: FloatArray, upper: FloatArray, lower: FloatArray) ->
     return np.sqrt(np.maximum(upper**2 + lower**2 + 2.0 * upper * lower * np.cos(flexion), 0.0))
 
 
-def turn_limb(wxyz: FloatArray, world: SO3, skeleton: Skeleton, limb: LimbJoints, turns: tuple[SO3, SO3]) -> SO3:
-    """Write the turned bones into local rotations ``(F, J, 4)``; returns the frame above the end joint."""
+def turn_limb(
+    wxyz: FloatArray, frame: Callable[[int], SO3], skeleton: Skeleton, limb: LimbJoints, turns: tuple[SO3, SO3]
+) -> SO3:
+    """Write the turned bones into local rotations ``(F, J, 4)``; returns the frame above the end joint.
+
+    ``frame`` gives the world rotations of a joint before they turn.
+    """
     first, second = turns
-    R_above = (
-        SO3.identity(len(wxyz)) if skeleton.parents[limb.upper] == NO_PARENT else world[:, skeleton.parents[limb.upper]]
-    )
-    wxyz[:, limb.upper] = (R_above.inverse() @ first @ world[:, limb.upper]).wxyz
-    R_middle_parent = first @ world[:, int(skeleton.parents[limb.middle])]
-    wxyz[:, limb.middle] = (R_middle_parent.inverse() @ second @ world[:, limb.middle]).wxyz
-    return second @ world[:, int(skeleton.parents[limb.end])]
+    above, middle, end = (int(skeleton.parents[j]) for j in (limb.upper, limb.middle, limb.end))
+    R_above = SO3.identity(len(wxyz)) if above == NO_PARENT else frame(above)
+    wxyz[:, limb.upper] = (R_above.inverse() @ first @ frame(limb.upper)).wxyz
+    wxyz[:, limb.middle] = ((first @ frame(middle)).inverse() @ second @ frame(limb.middle)).wxyz
+    return second @ frame(end)
 
 
 def _dot(a: FloatArray, b: FloatArray) -> FloatArray:

@@ -32,6 +32,7 @@ class HoldSettings:
     level_m: float = 0.07  # plants nearer than this to the floor are on it: captures are uneven, steps are higher
     pit_m: float = 0.20  # plants below the floor by less than this have sunk into it
     hold_m: float = 0.07  # a foot that lands or leaves is at its place when it is this near, and slides there before
+    land_mps: float = 0.0  # ... and one that is slower does not land or leave: it is held where it is
     trim_share: float = 0.2  # [-] of a contact at either end: it slides no longer
     drag: bool = False  # a foot in contact that is not at its place yet stays on the ground; else it is lifted there
     step_s: float = 0.10  # time that a foot in contact gets to go from one place to the next
@@ -68,6 +69,7 @@ DEFAULT_HOLD: Final = HoldSettings()
 # floor up to the height at which the detector calls one lifted
 RETARGET_HOLD: Final = HoldSettings(
     level_m=0.08,
+    land_mps=0.5,
     drag=True,
     rest_m=0.0,
     own_stretch=0.998,
@@ -202,7 +204,7 @@ def place_runs(plant: list[PlantRun], points: FootPoints, ankle: FloatArray, hei
     anchor = int(np.argmax(sizes))
     places: list[FloatArray] = [np.zeros(3) for _ in plant]
     span = slice(plant[anchor].start, plant[anchor].stop)
-    places[anchor] = np.median((ankle + at[anchor])[span], axis=0)
+    places[anchor] = np.median(ankle[span] + at[anchor][span], axis=0)
     for order in (range(anchor + 1, len(plant)), range(anchor - 1, -1, -1)):
         for i in order:
             before = i - order.step
@@ -214,7 +216,10 @@ def place_runs(plant: list[PlantRun], points: FootPoints, ankle: FloatArray, hei
             places[i] = places[before] + at[i][t] - at[before][t]
     # All of them move together to where corrections are least, those at both ends of the contact included
     wrong = np.concatenate(
-        [(ankle + p)[run.start : run.stop] - place for run, p, place in zip(plant, at, places, strict=True)]
+        [
+            ankle[run.start : run.stop] + p[run.start : run.stop] - place
+            for run, p, place in zip(plant, at, places, strict=True)
+        ]
     )
     shift = 0.5 * (wrong.mean(axis=0) + 0.5 * (wrong.min(axis=0) + wrong.max(axis=0)))
     places = [place + shift for place in places]

@@ -61,15 +61,15 @@ class ContactSchedule:
         return Contacts((*names, *others), np.concatenate([flags, *tracks], axis=1))
 
 
-def trim_contacts(track: Contacts, body: BodyPosture, touch_m: float, tilt: float) -> Contacts:
+def trim_contacts(track: Contacts, body: BodyPosture, heights: FloatArray, touch_m: float, tilt: float) -> Contacts:
     """Contacts of heels and toes from the first to the last frame in which their point rests.
 
     Detectors give the benefit of the doubt: a heel is called down up to two centimetres before it lands, a toe until it
     has risen by as much. A point rests within ``touch_m`` of the height that is exceeded in nine tenths of its contact;
     of a toe the ball and the end count. Contacts that begin or end with the clip do so still. A heel that is higher
-    than the ball by more than ``tilt`` of the foot gives its contact to the toe, and the other way round.
+    than the ball by more than ``tilt`` of the foot gives its contact to the toe, and the other way round. ``heights``
+    ``(F, S)`` [m] are those of the points of the soles.
     """
-    heights = body.sole.positions(body.positions, body.world)[..., 1]
     track = _exchange_points(track, body, heights, tilt)
     active = track.active.copy()
     for side in SIDES:

@@ -12,6 +12,7 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.simulate import Simulator, State
+from marey.simulate.monitor import joints_below
 from marey.skeleton import Skeleton, role_map
 
 _SENTENCES: Final = {
@@ -115,8 +116,4 @@ def find_grounded_part(simulator: Simulator, may_rest: Callable[[int], bool] | N
 def _limb_ends(skeleton: Skeleton) -> frozenset[int]:
     """Ankles, wrists, and all that hangs on them."""
     roles = role_map(skeleton)
-    ends = {roles[role] for role in LIMB_ENDS if role in roles}
-    for j in range(skeleton.num_joints):
-        if int(skeleton.parents[j]) in ends:
-            ends.add(j)
-    return frozenset(ends)
+    return joints_below(skeleton, [roles[role] for role in LIMB_ENDS if role in roles])

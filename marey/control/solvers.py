@@ -207,38 +207,61 @@ LIFTED: Final = 0.02  # [m/s] a contact that moves away faster may be meant to o
 STILL_SPEED: Final = 1e-4  # [m/s] a contact that moves away faster has opened
 
 
-def refine_contacts(problem: ControlProblem, relaxation: Relaxation, first: ControlSolution) -> ControlSolution:
-    """The best plan near another one in which contacts push only where they stay."""
+def refine_contacts(
+    problem: ControlProblem, relaxation: Relaxation, expected: BoolArray | None = None
+) -> ControlSolution:
+    """The best plan in which contacts push only where they stay.
+
+    The search begins at the rows ``(m,)`` that are ``expected`` to push, and goes on at those of the relaxed plan where
+    that leads to contradictions: a relaxed plan of a sole may lean on any of its corners.
+    """
     one_sided = ~problem.is_equal & ~problem.is_friction
-    if not one_sided.any():
-        return first
-    # Without relaxation: the states of the contacts are fixed
-    bare = replace(relaxation, name="none")
-    best, lowest = first, np.inf
+    best, lowest = None, np.inf
+    if expected is not None and (expected & one_sided).any():
+        best, lowest, is_true = _refine_set(problem, relaxation, expected & one_sided)
+        if is_true:
+            return best
+    first = solve_control(problem, relaxation)
+    if not first.is_solved or not one_sided.any():
+        return first if best is None or not best.is_solved else best
     # Rows `(m,)` that may be closed: those that press, or only those that stay where they are
     away = problem.rows @ first.planned_velocity - problem.ends
     presses = find_pressing_rows(problem, first)
     stays = presses & (away < LIFTED)
     for closed in [presses] if (stays == presses).all() else [presses, stays]:
-        for _ in range(MAX_REFINEMENTS):
-            # Best plan with this set closed; stop where it is no better
-            is_open = one_sided & ~closed
-            quadratic, linear = closed_contact_goals(problem, closed)
-            held = problem.with_goals(problem.goal_matrix + quadratic, problem.goal_vector + linear)
-            found = solve_programme(held, bare, ~problem.is_equal, is_open)
-            cost = problem.goal(found.planned_velocity)
-            if not found.is_solved or cost >= lowest:
-                break
+        found, cost, _ = _refine_set(problem, relaxation, closed)
+        if cost < lowest:
             best, lowest = found, cost
-            # Closed rows without force open where they are pulled; open rows that sink close
-            lifts = problem.rows @ found.planned_velocity - problem.ends
-            loose = closed & (found.multipliers <= 0.0) & (lifts > STILL_SPEED / 100.0)
-            sunk = one_sided & ~closed & (lifts < STILL_SPEED)
-            flipped = (closed & ~loose) | sunk
-            if (flipped == closed).all():
-                break
-            closed = flipped
-    return best
+    return first if best is None else best
+
+
+def _refine_set(
+    problem: ControlProblem, relaxation: Relaxation, closed: BoolArray
+) -> tuple[ControlSolution, float, bool]:
+    """Best plan with a set of rows ``(m,)`` closed or one near it, its goals, and whether nothing contradicts it."""
+    one_sided = ~problem.is_equal & ~problem.is_friction
+    # Without relaxation: the states of the contacts are fixed
+    bare = replace(relaxation, name="none")
+    best, lowest, is_true = no_actuation(problem, SolveStatus.STALLED), np.inf, False
+    for _ in range(MAX_REFINEMENTS):
+        # Best plan with this set closed; stop where it is no better
+        quadratic, linear = closed_contact_goals(problem, closed)
+        held = problem.with_goals(problem.goal_matrix + quadratic, problem.goal_vector + linear)
+        found = solve_programme(held, bare, ~problem.is_equal, one_sided & ~closed)
+        cost = problem.goal(found.planned_velocity)
+        if not found.is_solved or cost >= lowest:
+            break
+        best, lowest = found, cost
+        # Closed rows without force open where they are pulled; open rows that sink close
+        lifts = problem.rows @ found.planned_velocity - problem.ends
+        loose = closed & (found.multipliers <= 0.0) & (lifts > STILL_SPEED / 100.0)
+        sunk = one_sided & ~closed & (lifts < STILL_SPEED)
+        flipped = (closed & ~loose) | sunk
+        is_true = bool((flipped == closed).all())
+        if is_true:
+            break
+        closed = flipped
+    return best, lowest, is_true
 
 
 def find_pressing_rows(problem: ControlProblem, found: ControlSolution) -> BoolArray:

@@ -13,16 +13,14 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
 from marey.control.reference.centre_of_mass import HORIZONTAL_AXES
-from marey.control.reference.clip import Reference, Soles
-from marey.control.support import convex_hull, hull_distances
+from marey.control.reference.clip import UP, Reference, Soles
+from marey.control.support import hull_distances
 from marey.motion import find_runs
+from marey.numerics import convex_hull
 from marey.simulate import Ground
 
 if TYPE_CHECKING:
     from marey.control.tracking_laws import TrackingStep
-
-
-UP = np.array([0.0, 1.0, 0.0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,16 +69,20 @@ class FootstepSettings:
     """When feet that follow a clip count as standing, landing and lifted, and how a late foot looks for the ground."""
 
     flat_m: float = 0.03  # [m] a foot of the clip on its heel, whose ball is lower, comes to lie flat
-    rise_m: float = 0.01  # [m] a foot of the clip on its ball, whose heel is higher and rises as far again ...
+    rise_m: float = 0.0015  # [m] a foot of the clip on its ball, whose heel is higher and rises ...
+    grow_m: float = 0.01  # [m] ... as far as this ...
     rise_s: float = 0.1  # [s] ... in this time, does not
     touch_m: float = 0.002  # [m] a foot that is lower touches
     lost_m: float = 0.02  # [m] a foot that is higher has lost the ground
     tilt_m: float = 0.01  # [m] between the heights of heel and ball of a foot that lands flat
-    early_s: float = 0.15  # [s] before its time that a foot may land; before that it only scuffs the ground
+    early_s: float = 0.15  # [s] before its time that a foot may land or leave; before that it only scuffs the ground
+    scuff_m: float = 0.2  # [m] from its place farther than which it does so, too
     least_swing_s: float = 0.1  # [s] that a foot is in the air before it may land
     sink_m_s: float = 0.4  # [m/s] with which a foot that is late looks for the ground
-    aim_below_m: float = 0.012  # [m] that a foot aims below the floor in the end, so as not to be late
-    aim_phase: float = 0.7  # [-] of a swing from which it does
+    aim_below_m: float = 0.005  # [m] that a foot aims below the floor in the end, so as not to be late
+    aim_phase: float = 0.9  # [-] of a swing from which it does
+    own_aim_below_m: float = 0.012  # [m] likewise in a step of the figure's own, which catches it
+    own_aim_phase: float = 0.7  # [-]
     hump_m: float = 0.06  # [m] that a foot is lifted in a step of its own
     astray_m: float = 0.02  # [m] that a standing figure's feet may stand elsewhere to one another than in the clip
     lean_s: float = 0.3  # [s] in which its weight comes over one of them, for the other to step back, and leaves it
@@ -119,7 +121,7 @@ def make_schedule(
     rolling = np.where(heels < balls, HEEL, BALL)
     # A heel that is a little high and goes on rising rolls; one that stays so is a foot that was captured askew
     ahead = np.minimum(np.arange(len(heels)) + round(settings.rise_s / dt), len(heels) - 1)
-    is_rolling = (heels > settings.flat_m) | ((heels > settings.rise_m) & (heels[ahead] > heels + settings.rise_m))
+    is_rolling = (heels > settings.flat_m) | ((heels > settings.rise_m) & (heels[ahead] > heels + settings.grow_m))
     is_on_heel = np.asarray(heels < balls, dtype=np.bool_)
     is_flat = (is_on_heel & (balls < settings.flat_m)) | (~is_on_heel & ~is_rolling)
     phases = np.where(is_flat, FLAT, rolling)
@@ -190,10 +192,8 @@ class Footsteps:
     def begin(self, points: FloatArray) -> None:
         """Put both feet where they are; ``points (2, 5, 3)`` [m] are corners and toes."""
         phases, landings = self.schedule.phases[0], self.schedule.landings[0]
-        self.feet = (
-            SteppingFoot(int(phases[0]), due=int(landings[0])),
-            SteppingFoot(int(phases[1]), due=int(landings[1])),
-        )
+        left, right = (SteppingFoot(int(p), due=int(due)) for p, due in zip(phases, landings, strict=True))
+        self.feet = (left, right)
         self.offset, self.lean, self.bearing = np.zeros(2), 0.0, None
         for foot, places in zip(self.feet, points, strict=True):
             foot.begun = -round(self.settings.least_swing_s / self.reference.dt)
@@ -210,8 +210,11 @@ class Footsteps:
                 # A foot that is down rolls as the clip does, is lifted, or has lost the ground
                 places, other = points[side], self.feet[1 - side]
                 # A foot that has slipped stands where it is now
-                now = self.floor.under(places[EDGE_CORNERS[foot.edge]].mean(axis=0))
-                foot.offset, foot.anchor = foot.offset + (now - foot.anchor)[HORIZONTAL_AXES], now
+                foot.anchor = self.floor.under(places[EDGE_CORNERS[foot.edge]].mean(axis=0))
+                frame = self._frame(max(step, foot.due))
+                if not foot.is_own and self.schedule.phases[frame, side] in (HEEL, FLAT):
+                    clip = self.reference.corners[frame, side, EDGE_CORNERS[foot.edge]].mean(axis=0)
+                    foot.offset = (foot.anchor - clip)[HORIZONTAL_AXES]
                 # Phase that the clip wants; a step of the figure's own ends when the clip has the foot down again
                 wanted = int(self.schedule.phases[self._frame(max(step, foot.due)), side])
                 foot.is_own = foot.is_own and wanted == AIR
@@ -219,9 +222,12 @@ class Footsteps:
                 may_lift = other.is_down or not self.schedule.phases[self._frame(step)].any()
                 if wanted == AIR and not foot.is_own and may_lift:
                     self._lift(step, side, places, int(self.schedule.landings[self._frame(step), side]))
-                # The ground is lost
+                # The ground is lost: just before the clip lifts the foot, or it looks for the ground
                 elif float(gaps[side].min()) > self.settings.lost_m:
-                    self._lift(step, side, places, step)
+                    lift = int(self.schedule.lifts[self._frame(step), side])
+                    is_soon = wanted == BALL and (lift - step) * self.reference.dt < self.settings.early_s
+                    landing = int(self.schedule.landings[self._frame(lift), side])
+                    self._lift(step, side, places, landing if is_soon and other.is_down else step)
                 elif wanted == AIR:
                     foot.phase = FLAT if foot.is_own else foot.phase
                 # Roll over the ball of the foot
@@ -231,11 +237,12 @@ class Footsteps:
                 elif wanted in (FLAT, BALL) and not (wanted == BALL and foot.phase == HEEL):
                     foot.phase = wanted if foot.edge == BALL or wanted == FLAT else FLAT
             elif float(gaps[side].min()) < self.settings.touch_m:
-                # Neither too early nor at once
-                dt = self.reference.dt
-                if (foot.due - step) * dt < self.settings.early_s and (
-                    step - foot.begun
-                ) * dt > self.settings.least_swing_s:
+                # Neither at once, nor too early, nor far from its place before its time: that only scuffs the ground
+                left_s, swung_s = (foot.due - step) * self.reference.dt, (step - foot.begun) * self.reference.dt
+                there = self.reference.soles[self._frame(foot.due), side]
+                away = (points[side, :4].mean(axis=0) - there)[HORIZONTAL_AXES]
+                is_near = foot.is_own or left_s <= 0.0 or np.linalg.norm(away - self.offset) < self.settings.scuff_m
+                if is_near and left_s < self.settings.early_s and swung_s > self.settings.least_swing_s:
                     self._land(step, side, points[side], gaps[side])
         # Offset of the clip: that of the foot that stands, or of both, weighted by where the pivot lies between them
         left, right = self.feet
@@ -316,10 +323,14 @@ class Footsteps:
             offset[1] += self.settings.hump_m * 16.0 * (x * (1.0 - x)) ** 2
             velocity[1] += self.settings.hump_m * 32.0 * x * (1.0 - x) * (1.0 - 2.0 * x) / (whole * dt)
         # Towards its end the swing aims below the floor: a late foot costs more balance than an early one
-        last = 1.0 - self.settings.aim_phase
-        y = float(np.clip((x - self.settings.aim_phase) / last, 0.0, 1.0))
-        offset[1] -= self.settings.aim_below_m * y * y * (3.0 - 2.0 * y)
-        velocity[1] -= self.settings.aim_below_m * 6.0 * y * (1.0 - y) / (last * whole * dt)
+        told = self.settings
+        below_m, phase = (
+            (told.own_aim_below_m, told.own_aim_phase) if foot.is_own else (told.aim_below_m, told.aim_phase)
+        )
+        last = 1.0 - phase
+        y = float(np.clip((x - phase) / last, 0.0, 1.0))
+        offset[1] -= below_m * y * y * (3.0 - 2.0 * y)
+        velocity[1] -= below_m * 6.0 * y * (1.0 - y) / (last * whole * dt)
         # A foot that is late sinks until it meets the ground
         if step >= foot.due:
             foot.sunk_m += self.settings.sink_m_s * dt

@@ -1,14 +1,17 @@
-"""Support: what a figure stands on, its middle and its hull."""
+"""Support: what a figure stands on, its middle and its hull, and the frames of its soles."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from marey.base import FloatArray
-from marey.simulate import Mechanics, Simulator
+from marey.base import FloatArray, InputError
+from marey.numerics import convex_hull
+from marey.simulate import Mechanics, Simulator, contact_spheres
+from marey.skeleton import Skeleton
 
 if TYPE_CHECKING:
     from marey.control.tasks import Centre
@@ -57,26 +60,6 @@ def next_support(last: Support | None, simulator: Simulator, here: Mechanics, dt
     return Support(points, convex_hull(points[:, [0, 2]]), first, 0.0)
 
 
-def convex_hull(points: FloatArray) -> FloatArray:
-    """Corners ``(h, 2)`` of the hull of points ``(n, 2)``, counterclockwise (Andrew's chain)."""
-    ordered = sorted({(round(float(x), 9), round(float(y), 9)) for x, y in points})
-    if len(ordered) < 3:
-        return np.array(ordered, dtype=np.float64).reshape(-1, 2)
-    corners: list[tuple[float, float]] = []
-    for way in (ordered, ordered[::-1]):
-        chain: list[tuple[float, float]] = []
-        for p in way:
-            # Drop corners at which the chain does not turn left
-            while len(chain) > 1:
-                (ax, ay), (bx, by) = chain[-2:]
-                if (bx - ax) * (p[1] - ay) - (by - ay) * (p[0] - ax) > 0.0:
-                    break
-                chain.pop()
-            chain.append(p)
-        corners += chain[:-1]
-    return np.array(corners)
-
-
 def hull_centroid(hull: FloatArray) -> FloatArray:
     """Centre of area ``(2,)`` of a hull; of a line or a point, the mean."""
     # Centroid of a polygon from the signed areas of its triangles; of a line, the mean
@@ -93,3 +76,36 @@ def hull_distances(hull: FloatArray, place: FloatArray) -> tuple[FloatArray, Flo
     edges = np.roll(hull, -1, axis=0) - hull
     normals = np.stack([-edges[:, 1], edges[:, 0]], axis=1) / np.linalg.norm(edges, axis=1, keepdims=True)
     return normals, np.einsum("hi,hi->h", normals, place - hull)
+
+
+@lru_cache(maxsize=64)
+def sole_frame(skeleton: Skeleton, side: str) -> tuple[int, FloatArray, FloatArray]:
+    """Joint of a foot, middle of its sole ``(3,)`` [m] and the sole's frame ``(3, 3)`` (left, up, ahead), in it.
+
+    Raises:
+        InputError: the skeleton has no such foot.
+    """
+    spheres, names = contact_spheres(skeleton)
+    corners = [f"{side}_{part}_{way}" for part in ("heel", "ball") for way in ("left", "right")]
+    if not set(corners) <= set(names):
+        raise InputError(f"'{skeleton.name}' has no {side} foot", "Ask for a foot that it has")
+    which = [names.index(corner) for corner in corners]
+    heel_left, heel_right, ball_left, ball_right = spheres.offsets[which]
+    ahead = ball_left + ball_right - heel_left - heel_right
+    ahead = ahead / np.linalg.norm(ahead)
+    left = heel_left - heel_right + ball_left - ball_right
+    left = left - ahead * (ahead @ left)
+    left = left / np.linalg.norm(left)
+    frame = np.stack([left, np.cross(ahead, left), ahead], axis=1)
+    return int(spheres.joints[which[0]]), spheres.offsets[which].mean(axis=0), frame
+
+
+def sole_target(frame: FloatArray, normal: FloatArray, heading_rad: float | None) -> FloatArray:
+    """Frame ``(3, 3)`` of a sole that lies flat, as far as it may turn as it is, or with a heading from +Z to +X."""
+    ahead = frame[:, 2] if heading_rad is None else np.array([np.sin(heading_rad), 0.0, np.cos(heading_rad)])
+    flat = ahead - normal * (normal @ ahead)
+    length = float(np.linalg.norm(flat))
+    if length < 1e-6:  # a foot that stands on its tip: its crown shows the way
+        flat, length = np.cross(frame[:, 0], normal), float(np.linalg.norm(np.cross(frame[:, 0], normal)))
+    flat = flat / max(length, 1e-9)
+    return np.stack([np.cross(normal, flat), normal, flat], axis=1)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, singledispatch
+from functools import singledispatch
 from typing import Final
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError
-from marey.control.support import SOLE_ARM_M, Support, hull_distances
+from marey.control.support import SOLE_ARM_M, Support, hull_distances, sole_frame, sole_target
 from marey.control.tasks import (
     Drive,
     FootTask,
@@ -28,8 +28,8 @@ from marey.control.tasks import (
 )
 from marey.kinematics import ComTask, LookAtTask, OrientationTask, PointTask, PoseTask
 from marey.lie import SO3
-from marey.simulate import ConstraintRows, Mechanics, Simulator, contact_spheres
-from marey.skeleton import Pose, Skeleton, t_pose
+from marey.simulate import ConstraintRows, Mechanics, Simulator
+from marey.skeleton import Pose, t_pose
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,39 +53,6 @@ def control_form(features: Iterable[Feature], size: int) -> tuple[FloatArray, Fl
     return quadratic, linear
 
 
-@lru_cache(maxsize=64)
-def sole_frame(skeleton: Skeleton, side: str) -> tuple[int, FloatArray, FloatArray]:
-    """Joint of a foot, middle of its sole ``(3,)`` [m] and the sole's frame ``(3, 3)`` (left, up, ahead), in it.
-
-    Raises:
-        InputError: the skeleton has no such foot.
-    """
-    spheres, names = contact_spheres(skeleton)
-    corners = [f"{side}_{part}_{way}" for part in ("heel", "ball") for way in ("left", "right")]
-    if not set(corners) <= set(names):
-        raise InputError(f"'{skeleton.name}' has no {side} foot", "Ask for a foot that it has")
-    which = [names.index(corner) for corner in corners]
-    heel_left, heel_right, ball_left, ball_right = spheres.offsets[which]
-    ahead = ball_left + ball_right - heel_left - heel_right
-    ahead = ahead / np.linalg.norm(ahead)
-    left = heel_left - heel_right + ball_left - ball_right
-    left = left - ahead * (ahead @ left)
-    left = left / np.linalg.norm(left)
-    frame = np.stack([left, np.cross(ahead, left), ahead], axis=1)
-    return int(spheres.joints[which[0]]), spheres.offsets[which].mean(axis=0), frame
-
-
-def sole_target(frame: FloatArray, normal: FloatArray, heading_rad: float | None) -> FloatArray:
-    """Frame ``(3, 3)`` of a sole that lies flat, as far as it may turn as it is, or with a heading from +Z to +X."""
-    ahead = frame[:, 2] if heading_rad is None else np.array([np.sin(heading_rad), 0.0, np.cos(heading_rad)])
-    flat = ahead - normal * (normal @ ahead)
-    length = float(np.linalg.norm(flat))
-    if length < 1e-6:  # a foot that stands on its tip: its crown shows the way
-        flat, length = np.cross(frame[:, 0], normal), float(np.linalg.norm(np.cross(frame[:, 0], normal)))
-    flat = flat / max(length, 1e-9)
-    return np.stack([np.cross(normal, flat), normal, flat], axis=1)
-
-
 Stance = Iterable[str]
 STICK_WEIGHT: Final = 1e4  # [s²/m²] points that stand stay: above all goals, below what must hold
 FLAT_WEIGHT: Final = 1e3  # [s²/m²] soles that stand come down flat
@@ -101,9 +68,14 @@ def _stance_rows(rows: ConstraintRows, stance: tuple[str, ...]) -> BoolArray:
 
 
 def stance_features(
-    rows: ConstraintRows, stance: tuple[str, ...], dt: float, simulator: Simulator, here: Mechanics
-) -> tuple[ConstraintRows, list[Feature]]:
-    """Contact rows of a figure, and features that keep its soles in place.
+    rows: ConstraintRows,
+    stance: tuple[str, ...],
+    dt: float,
+    simulator: Simulator,
+    here: Mechanics,
+    bearing: tuple[str, ...] = (),
+) -> tuple[ConstraintRows, list[Feature], BoolArray]:
+    """Contact rows of a figure, features that keep its soles in place, and which rows ``(m,)`` should press.
 
     A plan must not lean on points that do not touch, so that these are left out. Points that touch by a hair are taken
     to touch: what leans on them brings them down.
@@ -114,6 +86,7 @@ def stance_features(
         dt: length of the step [s].
         simulator: the figure.
         here: its mechanics.
+        bearing: parts of other feet that should press, such as "left_ball".
     """
     velocity = simulator.state.velocity
     # Points that are far from the ground now and after the step carry nothing
@@ -141,11 +114,10 @@ def stance_features(
     partners = np.where(rows.partners >= 0, numbers[rows.partners], -1)[kept]
     columns = ("J", "b", "lower", "upper", "directions", "owners", "slots", "grips", "priorities")
     picked = {column: getattr(rows, column)[kept] for column in columns}
-    return replace(rows, partners=partners, names=(), **picked), [
-        Feature(rows.J[stuck], rows.b[stuck], STICK_WEIGHT),
-        lie,
-        *landing,
-    ]
+    parts = tuple(f"contact of {part}" for part in bearing)
+    presses = kept & is_normal & (stands | np.array([name.startswith(parts) for name in rows.names], dtype=np.bool_))
+    features = [Feature(rows.J[stuck], rows.b[stuck], STICK_WEIGHT), lie, *landing]
+    return replace(rows, partners=partners, names=(), **picked), features, presses[kept]
 
 
 SLOW_GAINS: Final = Gains(3.0, 0.0)  # of the whole body, whose natural frequency limits the gain

@@ -153,7 +153,6 @@ class GazeTask:
     offset: FloatArray = field(init=False, repr=False)  # (3, 3) gaze, crown and their product in the joint's frame
 
     def __post_init__(self) -> None:
-
         _check(self.weight, self.priority)
         offset = gaze_frame(frozen(self.axis, 3, name="axis"), frozen(self.up_axis, 3, name="up_axis"))
         if offset is None:

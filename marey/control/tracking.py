@@ -16,8 +16,11 @@ from marey.control.reference.centre_of_mass import solve_com_path
 from marey.control.reference.clip import SIDES, Reference, find_soles, make_reference, prepare_clip, resample_clip
 from marey.control.reference.in_place import make_balance_clip, make_stand
 from marey.control.stepping import (
+    AIR,
+    BALL,
     DEFAULT_FOOTSTEPS,
     FLAT,
+    HEEL,
     FloorPlanes,
     Footsteps,
     FootstepSettings,
@@ -39,6 +42,7 @@ from marey.kinematics import JointLimits, posing_limits
 from marey.models import PGA, PoseModel
 from marey.motion import Motion
 from marey.simulate import Ground, PointForce, Push, Recorder, Simulator, State, forces_at
+from marey.simulate.monitor import joints_below
 from marey.skeleton import Pose, role_map
 
 DT_S: Final = 0.01  # [s] hundred steps a second, as in the source
@@ -123,12 +127,8 @@ class Tracker:
         floor = FloorPlanes(tuple(ground for ground in grounds if float(ground.normal[1]) > 0.5))
         self.steps = Footsteps(r, make_schedule(r.corners, r.down, footsteps, dt=r.dt), self._soles, floor, footsteps)
         self._moving = np.flatnonzero(np.abs(simulator.mechanics().turns).max(axis=(1, 2)) > 0.0)
-        # Joints of the legs: all from the hips down
-        skeleton, roles = simulator.body.skeleton, role_map(simulator.body.skeleton)
-        legs = {roles[f"{side}_{part}"] for side in SIDES for part in ("hip", "knee", "ankle")}
-        for j, above in enumerate(skeleton.parents):
-            if int(above) in legs:
-                legs.add(j)
+        roles = role_map(simulator.body.skeleton)
+        legs = joints_below(simulator.body.skeleton, [roles[f"{side}_hip"] for side in SIDES])
         self._is_leg = np.isin(self._moving, list(legs))
         self.reset()
 
@@ -143,12 +143,12 @@ class Tracker:
         rise = np.array([0.0, self.steps.floor.height(self.reference.com[0, [0, 2]]), 0.0])
         self.simulator.reset(replace(first, root_position=first.root_position + rise), velocity=velocity)
         self.controller.reset()
-        here = self.simulator.mechanics()
+        self._before = here = self.simulator.mechanics()
         self.steps.begin(self._soles.places(here.joints, here.frames))
 
     def go_on_from(self, other: Tracker) -> None:
         """Be where another tracker of the same clip is, whose simulator was in the same state."""
-        self.frame, self.fall, self._alarm = other.frame, other.fall, other._alarm
+        self.frame, self.fall, self._alarm, self._before = other.frame, other.fall, other._alarm, other._before
         self.steps.go_on_from(other.steps)
 
     @property
@@ -178,7 +178,8 @@ class Tracker:
         points = self._soles.places(here.joints, here.frames)
         self.steps.update(self.frame, points, pivot)
         clip = (self.reference, self._sway, self.frame, self.steps)
-        at = TrackingStep(self.simulator, here, velocity, *clip, points, self.weights)
+        at = TrackingStep(self.simulator, here, self._before, velocity, *clip, points, self.weights)
+        self._before = here
         # A figure that stands and is about to lose its balance gives up its posture, and takes it up again slowly
         schedule, i = self.steps.schedule, at.frame
         stays = bool(schedule.phases[i].all()) and int(schedule.lifts[i].min()) - i > STILL_S / self.reference.dt
@@ -198,6 +199,10 @@ class Tracker:
         low = self.steps.floor.gaps(points)[:, :4].max(axis=1) < LYING_M
         feet = zip(SIDES, self.steps.feet, low, strict=True)
         self.controller.stance = tuple(side for side, foot, lies in feet if foot.phase == FLAT and lies)
+        parts = {AIR: (), HEEL: ("heel",), FLAT: ("heel", "ball"), BALL: ("ball", "toe")}
+        self.controller.bearing = tuple(
+            f"{side}_{part}" for side, foot in zip(SIDES, self.steps.feet, strict=True) for part in parts[foot.phase]
+        )
         # Weighted tasks of the clip, and those of the user
         w, laws = at.weights, turn_rows(at, self._moving, self._is_leg)
         laws = [com_rows(at), *laws] if w.com > 0.0 else laws

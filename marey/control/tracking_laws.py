@@ -14,11 +14,11 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError, IntArray
 from marey.control.reference.centre_of_mass import HORIZONTAL_AXES, CentreOfMassPath, project_into_hull
 from marey.control.reference.clip import SIDES, Reference
-from marey.control.stepping import EDGE_CORNERS, FLAT, Footsteps
-from marey.control.support import SOLE_ARM_M, convex_hull
-from marey.control.task_laws import sole_frame, sole_target
+from marey.control.stepping import BALL, EDGE_CORNERS, FLAT, UP, Footsteps, SwingTarget
+from marey.control.support import SOLE_ARM_M, sole_frame, sole_target
 from marey.control.tasks import RowsTask
 from marey.lie import SO3
+from marey.numerics import convex_hull
 from marey.simulate import Mechanics, Simulator
 
 NEAR_M: Final = 0.003  # [m] lower corners support the figure
@@ -32,14 +32,14 @@ VelocityGains = tuple[float, float]  # length of a step [s], and how fast errors
 class TrackWeights:
     """Weights of the tasks of a clip, and the rates of error correction."""
 
-    com: float = 3e4  # of squared velocities of the centre of mass [s²/m²]
-    height: float = 1.0  # [-] of that, of its height
+    com: float = 1e5  # of squared velocities of the centre of mass [s²/m²]
+    height: float = 0.3  # [-] of that, of its height
     momentum: float = 2e3  # of squared angular momenta per kilogram; more keeps ankles from balancing the whole body
     root: float = 2e3  # of squared turns of the root
     pose: float = 100.0  # of squared turns of all joints
     legs: float = 0.3  # [-] of that, of hips, knees, ankles and toes, which the feet decide
-    swing: float = 3e3  # of a foot in the air
-    stance: float = 3e3  # of the edge of a supporting foot
+    swing: float = 6e3  # of a foot in the air
+    stance: float = 6e3  # of the edge of a supporting foot
     roll: float = 300.0  # of squared turns of a foot on the ground
     com_per_s: float = 8.0  # of the height of the centre of mass
     capture: float = 1.0  # [-] of the capture point, beyond what keeps it from running away
@@ -88,6 +88,7 @@ class TrackingStep:
 
     simulator: Simulator
     here: Mechanics
+    before: Mechanics  # of the last step: rates change with the pose, too
     velocity: FloatArray  # (d,)
     reference: Reference
     sway: CentreOfMassPath
@@ -149,12 +150,13 @@ def com_rows(at: TrackingStep) -> RowsTask:
     """
     h, w, sway, i = at.dt, at.weights, at.sway, at.frame
     now, com, offset = at.com_velocity(), at.here.com, at.steps.offset
-    # Desired centre of pressure [m]; it also leads back from where the feet stand to the place of the clip
+    # Desired centre of pressure [m]
     error = at.capture_error() + _limit_length(w.recall * offset, RECALL_M)
     pivot = (at.rest() if at.is_over else sway.pivot[i]) + offset + (1.0 + w.capture) * error
     # Hull `(h, 2)` [m] of the corners that bear the figure: of feet that stand, else of any
     low = at.steps.floor.gaps(at.points) < NEAR_M
     planned = low & np.array([[foot.is_down] for foot in at.steps.feet])
+    planned[:, :4] |= np.array([[foot.phase == FLAT] for foot in at.steps.feet])
     bearing = planned if planned.any() else low
     hull = convex_hull(at.points[bearing][:, HORIZONTAL_AXES])
     if len(hull):
@@ -179,6 +181,7 @@ def turn_rows(at: TrackingStep, moving: IntArray, is_leg: BoolArray) -> list[Row
         mass, matrix = at.simulator.body.mass_kg, here.momentum_matrix()[:3]
         now, error = matrix @ at.velocity, matrix[:, :3] @ back
         target = correct_velocity((at.dt, w.momentum_per_s), now, *at.rates(r.momenta), error)
+        target -= (matrix - at.before.momentum_matrix()[:3]) @ at.velocity
         laws.append(RowsTask(matrix / mass, target / mass, weight=w.momentum))
     if w.root > 0.0:
         rates = at.rates(r.velocities[:, :3])
@@ -211,34 +214,35 @@ def foot_rows(at: TrackingStep, side: int) -> RowsTask:
     joint, middle, sole = sole_frame(at.simulator.body.skeleton, SIDES[side])
     frame, turning = SO3.from_matrix(here.frames[joint]), here.frames[joint].T @ here.angular[joint]
     pace, spin = (at.dt, w.foot_per_s), turning @ at.velocity
-    if not foot.is_down:
-        # Place and velocity of the sole: the clip's, moved by the landing offset, over the floor
-        goal, (now, then) = at.steps.swing(at.step, side, landing_offset(at, side)), at.rates(r.sole_rates[:, side])
+    if foot.phase != FLAT:
+        # Place and velocity of the sole: the clip's, moved by the offset of its landing, over the floor
+        now, then = at.rates(r.sole_rates[:, side])
+        if foot.is_down:
+            goal = SwingTarget(np.insert(foot.offset, 1, 0.0), np.zeros(3))
+        else:
+            goal = at.steps.swing(at.step, side, landing_offset(at, side))
         place = r.soles[at.frame, side] + goal.offset
         place[1] += at.steps.floor.height(place[HORIZONTAL_AXES])
         velocity = goal.velocity + now
         velocity[1] += at.steps.floor.rise(place[HORIZONTAL_AXES]) @ velocity[HORIZONTAL_AXES]
         jacobian, away = here.point_jacobian(joint, middle), place - here.point(joint, middle)
         shift = correct_velocity(pace, jacobian @ at.velocity, velocity, velocity + then - now, away)
+        # J(q') v' is about J(q) v' + (J(q') - J(q)) v: without the second part a fast leg lags behind
+        shift -= (jacobian - at.before.point_jacobian(joint, middle)) @ at.velocity
         # Turn of the foot: the clip's, tilted to the floor; turns count in metres by the length of a sole
         normal = at.steps.floor.normal(place[HORIZONTAL_AXES])
-        aim = (frame.inverse() @ _align_to_normal(normal, SO3(r.foot_turns[at.frame, side]))).log()
+        aim = (frame.inverse() @ SO3.from_two_vectors(UP, normal) @ SO3(r.foot_turns[at.frame, side])).log()
         turn = correct_velocity(pace, spin, *at.rates(r.foot_rates[:, side]), aim)
         matrix = np.concatenate([jacobian, SOLE_ARM_M * turning])
         return RowsTask(matrix, np.concatenate([shift, SOLE_ARM_M * turn]), weight=w.swing)
-    # The edge that holds the foot comes down to its anchor
+    # The edge that holds a foot comes down to its anchor, and the sole is laid on the floor
     edge = at.steps.soles.corners[side, EDGE_CORNERS[foot.edge]].mean(axis=0)
     jacobian = here.point_jacobian(joint, edge)
     away = foot.anchor - here.point(joint, edge)
     shift = _limit_length(np.array([0.0, LANDING_PHASE, 0.0]) * away / at.dt, DOWN_M_S)
     normal = at.steps.floor.normal(foot.anchor[HORIZONTAL_AXES])
-    # A flat sole is laid on the floor, a rolling one turns as in the clip
-    if foot.phase == FLAT:
-        flat = SO3.from_matrix(sole_target(here.frames[joint] @ sole, normal, None) @ sole.T)
-        turn = _limit_length(LANDING_PHASE * (frame.inverse() @ flat).log() / at.dt, DOWN_RAD_S)
-    else:
-        aim = (frame.inverse() @ _align_to_normal(normal, SO3(r.foot_turns[at.frame, side]))).log()
-        turn = correct_velocity(pace, spin, *at.rates(r.foot_rates[:, side]), aim)
+    flat = SO3.from_matrix(sole_target(here.frames[joint] @ sole, normal, None) @ sole.T)
+    turn = _limit_length(LANDING_PHASE * (frame.inverse() @ flat).log() / at.dt, DOWN_RAD_S)
     part = np.sqrt(w.roll / w.stance)
     return RowsTask(np.concatenate([jacobian, part * turning]), np.concatenate([shift, part * turn]), weight=w.stance)
 
@@ -246,13 +250,6 @@ def foot_rows(at: TrackingStep, side: int) -> RowsTask:
 def _limit_length(vector: FloatArray, most: float) -> FloatArray:
     """Vector, shortened to a length."""
     return vector * min(1.0, most / max(float(np.linalg.norm(vector)), 1e-9))
-
-
-def _align_to_normal(normal: FloatArray, turn: SO3) -> SO3:
-    """A turn over level ground, on ground with a normal."""
-    if normal[1] > 1.0 - 1e-12:
-        return turn
-    return SO3.from_two_vectors(np.array([0.0, 1.0, 0.0]), normal) @ turn
 
 
 def landing_offset(at: TrackingStep, side: int) -> FloatArray:
@@ -277,13 +274,15 @@ def landing_offset(at: TrackingStep, side: int) -> FloatArray:
     left_s = min(max(foot.due - at.step, 0) * at.dt, LONGEST_S)
     # Error (2,) [m] of the capture point e when a foot lands: de/dt = omega (e - u)
     error, sway, last = at.capture_error(), at.sway, len(at.reference) - 1
-    hull = convex_hull(at.points[1 - side, :4][:, HORIZONTAL_AXES]) - at.steps.offset
+    level = at.points[1 - side][:, HORIZONTAL_AXES] - at.steps.offset
+    sole, ball = convex_hull(level[:4]), convex_hull(level[2:])
     h = left_s / LOOK_AHEADS
     grow = np.exp(sway.frequency * h)
     for n in range(LOOK_AHEADS if left_s > 0.0 else 0):
         # Pressure that the law would ask for at this time, within the sole; the error grows by omega
         i = min(at.frame + round((n + 0.5) * h / at.dt), last)
         pivot = sway.pivot[i] + sway.shift[i]
+        hull = ball if at.steps.schedule.phases[i, 1 - side] == BALL else sole
         push = project_into_hull(hull, pivot + (1.0 + at.weights.capture) * error, EDGE_M) - pivot
         error = push + grow * (error - push)
     # e' = e^(wT) (e - o) + o over the next stance: a foot that lands beyond the error leads back to the clip's place

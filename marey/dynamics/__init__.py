@@ -14,6 +14,7 @@ from marey.dynamics.linear_time.points import (
     PointMotion,
     compute_com_motion,
     compute_point_motion,
+    compute_point_positions,
     compute_points_motion,
 )
 from marey.dynamics.linear_time.torques import compute_torque_jacobians, compute_torques
@@ -49,6 +50,7 @@ __all__ = [
     "compute_differences",
     "compute_momentum",
     "compute_point_motion",
+    "compute_point_positions",
     "compute_points_motion",
     "compute_torque_jacobians",
     "compute_torques",

@@ -178,7 +178,8 @@ def shift_wrench(wrenches: ArrayLike, point: ArrayLike) -> tuple[FloatArray, Flo
     if values.shape[-1:] != (6,):
         raise InputError(f"wrenches have shape {values.shape}, expected (..., 6)", "Force first, then moment")
     force, moment = values[..., :3], values[..., 3:]
-    return force, moment - np.cross(np.broadcast_to(np.asarray(point, dtype=np.float64), force.shape), force)
+    place = frozen(point, name="point")
+    return force, moment - np.cross(np.broadcast_to(place, force.shape), force)
 
 
 def compute_friction_edges(

@@ -10,7 +10,6 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError, IntArray, UnknownNameError, kernel
 from marey.contacts import detect_contacts
 from marey.dynamics.contact_cones import compute_friction_edges
-from marey.lie import SO3
 from marey.motion import Contacts, Motion
 from marey.skeleton import contact_points, foot_points, leg_length, role_map
 
@@ -120,7 +119,6 @@ def find_supports(
     floor: Floor = "flat",
     friction: float = 0.8,
     slack_s: float = 0.0,
-    frames: tuple[FloatArray, SO3] | None = None,
 ) -> Supports:
     """Find the corners of soles and palms that carry a body.
 
@@ -133,7 +131,6 @@ def find_supports(
             or its height [m].
         friction: coefficient.
         slack_s: a contact may begin this much earlier and end this much later.
-        frames: ``motion.joint_frames()``, if they are at hand.
 
     Raises:
         UnknownNameError: the track names a point that the body does not have, or there is no such floor.
@@ -147,9 +144,8 @@ def find_supports(
         if name not in known:
             raise UnknownNameError("contact point", name, f"skeleton '{motion.skeleton.name}'", sorted(known))
     # Corners of the soles: heel, ball and toe end of each foot
-    origins, R_world_joint = motion.joint_frames() if frames is None else frames
     sole_points = foot_points(motion.skeleton)
-    places = sole_points.positions(origins, R_world_joint)
+    places = motion.map_frames(sole_points.positions)
     stature_m = leg_length(motion.skeleton, role_map(motion.skeleton)) / LEG_SHARE
     soles: list[_LimbCorners] = []
     for limb, side in enumerate(("left", "right")):
@@ -164,7 +160,7 @@ def find_supports(
     for limb, name in ((2, "left_hand"), (3, "right_hand")):
         active = _contact_flags(track, name, "hands")
         if name in points.names and active.any():
-            place = points.positions(origins, R_world_joint)[:, points.index(name)]
+            place = motion.map_frames(points.positions)[:, points.index(name)]
             centres = place[:, None] + PALM_HALF_M * np.array([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
             half = np.broadcast_to(np.array([PALM_HALF_M, 0.0, 0.0]), centres.shape)
             palms.append(_LimbCorners(limb, centres, np.repeat(active[:, None], 2, axis=1), half))

@@ -26,8 +26,9 @@ MAX_STEP_ROTATION_RAD: Final = 0.052  # [rad] and turns
 MAX_ANCHOR_ROTATION_RAD: Final = 0.2  # [rad] by which all of them turn together
 NO_PICKS: Final = np.zeros(0, dtype=np.int64)
 NO_ENDS: Final = np.zeros((0, 3))
-NO_DIRECTIONS: Final = np.zeros((0, 0, 0))
+NO_TABLE: Final = np.zeros((0, 0, 0))
 NO_FINAL: Final = np.zeros(0)
+NO_REST: Final = np.zeros((0, 0))
 
 
 class GraphArrays(NamedTuple):
@@ -44,7 +45,7 @@ class GraphArrays(NamedTuple):
     event: IntArray  # (N,) what happens when the state is reached
     hand: FloatArray  # (N, 3) [m] hand of a pick: x, height, z in the anchor's frame
     root: FloatArray  # (N, 3) root in the anchor's frame
-    feet: FloatArray  # (N, 2, 2) [m] middles of left and right foot in the anchor's frame; NaN where not planted
+    feet: FloatArray  # (N, 2, 2) [m] middles of left and right sole in the anchor's frame; NaN where not planted
     kind: IntArray  # (N,) contact class
     flight: FloatArray  # (E, 2) [m] ground between the feet, rise of the root; zero for edges that are not flights
     is_standing: BoolArray  # (N,) the state begins a slow, upright stance on both feet: one may start and end there
@@ -77,6 +78,7 @@ class SearchGraph(NamedTuple):
     apart: BoolArray  # (E,) edges that are taken only to meet a constraint
     pick: IntArray = NO_PICKS  # (N,) to which all that a state can do leads; EMPTY: to none; (0,): not known
     pick_end: FloatArray = NO_ENDS  # (N, 3) and where the anchor is there
+    leap: IntArray = NO_PICKS  # (N,) flight that is all that a state can do; EMPTY: it can do more; (0,): not known
 
     @property
     def source(self) -> IntArray:
@@ -141,12 +143,18 @@ def pack_constraints(constraints: Sequence[SketchConstraint]) -> Records:
 
 
 class HeuristicTerms(NamedTuple):
-    r"""An estimate of the cost left, :math:`\max_r (\lambda_r d_m(x) + \varphi_{r,m}(s))`; one may know directions."""
+    r"""An estimate of the cost left, :math:`\max_r (\lambda_r d_m(x) + \varphi_{r,m}(s, a_m(x)))`.
+
+    Of m constraints met, d is the way left through all others and a that to the next. One term may know directions.
+    """
 
     rate: FloatArray  # (R,) cost per metre
-    base: FloatArray  # (R, L, N) cost
+    base: FloatArray  # (R, L, K, N) cost, by the way to the next constraint in steps; K is 1: whatever it is
+    leg: FloatArray = NO_TABLE  # (L, H, W) [m] least way to the next constraint; not read if K is 1
+    step: float = 1.0  # [m] of the way to the next constraint
+    rest: FloatArray = NO_REST  # (L, N) least cost left once a constraint is met; (0, 0): not known
     final: FloatArray = NO_FINAL  # (N,) cost that is still to come where the search ends; (0,): nothing
-    turned: FloatArray = NO_DIRECTIONS  # (L, N, B) cost by direction of the anchor, at the last rate; B is 0: not known
+    turned: FloatArray = NO_TABLE  # (L, N, B) cost by direction of the anchor, at the last rate; B is 0: not known
 
 
 SEARCH_STATE: Final = np.dtype(

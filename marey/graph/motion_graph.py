@@ -31,7 +31,7 @@ class GraphSize:
     ways: int = 0  # edges after culling
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MotionGraph:
     """A database, its transitions, and the compact graph made of them."""
 
@@ -54,6 +54,13 @@ class MotionGraph:
     def num_edges(self) -> int:
         """How many edges it has."""
         return len(self.arrays.target)
+
+    def __repr__(self) -> str:
+        events = ", ".join(sorted(self.tables))
+        return (
+            f"MotionGraph({len(self.database.clips)} clips, {self.size.poses} poses, {self.num_states} states, "
+            f"{self.num_edges} edges; {events})"
+        )
 
     def search(self, sketch: Sketch, **options: Any) -> SearchResult:
         """The cheapest motion that does what a sketch asks for; options are those of ``search_graph``."""

@@ -43,6 +43,7 @@ class SearchSolution:
     seconds: float
     k: int = 1  # motions that are blended
     places: FloatArray = field(default_factory=lambda: np.zeros((0, 2)), repr=False)  # (n, 2) [m] root along the path
+    result: SearchResult | None = field(default=None, repr=False)  # to rebuild a motion from; None in a history
 
 
 @dataclass(frozen=True, slots=True, eq=False)

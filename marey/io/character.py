@@ -68,6 +68,21 @@ class Character:
         return f"Character('{self.name}', {joints} joints, {vertices} vertices, {len(self.triangles)} triangles)"
 
 
+def join_parts(parts: Sequence[Character], path: AnyPath) -> Character:
+    """Return the parts of one mesh as one character, on the skeleton of the first."""
+    starts = np.cumsum([0, *(len(part.vertices) for part in parts)])
+    return Character(
+        parts[0].skeleton,
+        np.concatenate([part.vertices for part in parts]),
+        np.concatenate([part.triangles + start for part, start in zip(parts, starts[:-1], strict=True)]),
+        np.concatenate([part.joints for part in parts]),
+        np.concatenate([part.weights for part in parts]),
+        np.concatenate([part.colours for part in parts]),
+        Path(path).stem,
+        str(path),
+    )
+
+
 def load_character(path: AnyPath) -> Character:
     """Read a rigged character: its skeleton as :func:`marey.load` gives it, its mesh and its skin weights.
 

@@ -290,7 +290,12 @@ def _build_motion(draft: MvnxDraft, path: AnyPath, asked_hz: float | None, warni
         else:
             notes.append(f"bones of the frame '{kind}' differ from those of the recording, which were taken")
     names = tuple(draft.segments[j] for j in order)
-    tips = np.stack([_find_tip(draft.points.get(name, {})) for name in names])
+    tips = np.zeros((len(names), 3))
+    for tip, name in zip(tips, names, strict=True):
+        # Where a segment ends: its top or its toe, else its farthest point
+        points = draft.points.get(name, {})
+        ends = [p for label, p in points.items() if "Top" in label or label.endswith("Toe")] or list(points.values())
+        tip[:] = np.roll(max(ends or [np.zeros(3)], key=lambda p: float(p @ p)), -1)
     tips[np.unique(parents[1:])] = 0.0
     return Motion(
         Skeleton(names, parents, offsets, tips=tips, name="xsens"),
@@ -331,13 +336,6 @@ def _order_segments(draft: MvnxDraft, path: AnyPath, notes: list[str]) -> tuple[
         notes.append(f"segments that hang on nothing were left out: {', '.join(props[:8])}")
     parents = np.array([NO_PARENT, *(order.index(tree[name]) for name in order[1:])])
     return [names.index(name) for name in order], parents
-
-
-def _find_tip(points: dict[str, FloatArray]) -> FloatArray:
-    """Where a segment ends [m]: its top or its toe, else its farthest point."""
-    named = [p for name, p in points.items() if "Top" in name or name.endswith("Toe")]
-    chosen = max(named or list(points.values()) or [np.zeros(3)], key=lambda p: float(p @ p))
-    return np.roll(chosen, -1)
 
 
 def _find_contacts(draft: MvnxDraft, frames: int, notes: list[str]) -> Contacts | None:

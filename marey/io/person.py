@@ -61,7 +61,12 @@ def find_person(motion: Motion, *, is_unit_given: bool = False) -> Motion:
     pelvis, names = anatomy.pelvis, motion.skeleton.names
     if not anatomy.is_human or pelvis is None:
         note = f"not a human: {'; '.join(anatomy.reasons)}"
-        return replace(motion, load_report=motion.load_report.adding(*_warn_of_extent(motion), notes=[note]))
+        # An animal or a thing of an unlikely size, where the file states its unit
+        extent = float(np.ptp(motion.skeleton.rest_positions(), axis=0).max())
+        is_stated = motion.source is not None and motion.source.format in DECLARING
+        is_odd = is_stated and motion.skeleton.num_joints >= 5 and not THING_M[0] < extent < THING_M[1]
+        warned = [f"the skeleton is {extent:.3g} m large; if its unit is wrong, give unit="] if is_odd else []
+        return replace(motion, load_report=motion.load_report.adding(*warned, notes=[note]))
     notes: list[str] = []
     warnings: list[str] = []
     if pelvis > 0:
@@ -163,15 +168,6 @@ def _scale_motion(motion: Motion, factor: float) -> Motion:
         translations=None if motion.translations is None else factor * motion.translations,
         source=source,
     )
-
-
-def _warn_of_extent(motion: Motion) -> list[str]:
-    """Warn of an animal or a thing of an unlikely size, where the file states its unit."""
-    extent = float(np.ptp(motion.skeleton.rest_positions(), axis=0).max())
-    is_stated = motion.source is not None and motion.source.format in DECLARING
-    if not is_stated or motion.skeleton.num_joints < 5 or THING_M[0] < extent < THING_M[1]:
-        return []
-    return [f"the skeleton is {extent:.3g} m large; if its unit is wrong, give unit="]
 
 
 def restore_scene(motion: Motion) -> Motion:

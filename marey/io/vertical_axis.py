@@ -158,7 +158,7 @@ def detect_up(skeleton: Skeleton, roots: FloatArray, wxyz: FloatArray, translati
     if rest[1] < CLEAR:
         return "+z"
     # A walk along Y over a floor that is steady along Z, or a person who stands on the plane z = 0 all the time
-    body = posed[:, _joints_below(skeleton, plan.root)]
+    body = posed[:, skeleton.subtree(plan.root)]
     height = float(np.ptp(body, axis=(0, 1))[2])
     floor = body[..., 2].min(axis=1)
     is_steady = np.std(floor) < STEADY * height
@@ -285,12 +285,3 @@ def _body_axes(positions: FloatArray, plan: BodyPlan) -> FloatArray:
     body = ends[0].mean(axis=1) - ends[1].mean(axis=1)
     lengths = np.linalg.norm(body, axis=-1, keepdims=True)
     return np.asarray(body / np.maximum(lengths, 1e-12))
-
-
-def _joints_below(skeleton: Skeleton, root: int) -> list[int]:
-    """A joint and all that hang on it, the joint first."""
-    inside = {root}
-    for joint in range(root + 1, skeleton.num_joints):
-        if int(skeleton.parents[joint]) in inside:
-            inside.add(joint)
-    return sorted(inside)

@@ -1,21 +1,19 @@
-"""The posing desk: one character, goals to drag, a pose space, key frames and undo. No browser type here."""
+"""The posing desk: one character, goals to drag and a pose space. No browser type here."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.kinematics import IKResult, JointLimits, PointTask, solve_ik
 from marey.models import PoseModel
-from marey.motion import KeyFrames, Motion
+from marey.motion import Motion
 from marey.skeleton import Pose, Skeleton, list_handles
 
 HELD: Final = ("root", "head", "end")  # kinds of handles that hold their place from the start
 METHODS: Final = ("projected-lm", "pg-armijo", "projected-cg", "projected-dogleg", "dls", "svd-clamp", "ccd")
-MAX_UNDO: Final = 100
 DRAG_WEIGHT: Final = 10.0  # [-] weight of the dragged goal, against 1 of the others
 STANDING: Final = 0.12  # [-] height of a foot's joint over that of the body: an ankle, or the end of a leg
 FOOT_WEIGHT: Final = 100.0  # [-] of feet that hold, so that a hand out of reach does not lift the body off the ground
@@ -23,13 +21,11 @@ NUM_MODES: Final = 6  # sliders of the pose space
 MODE_RANGE: Final = 3.0  # standard deviations to each side
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PoseEditorState:
-    """What undo brings back."""
+class PoseEditorState(NamedTuple):
+    """The pose on the desk, and where its handles are held."""
 
     pose: Pose
-    goals: dict[str, FloatArray]  # handle -> (3,) [m] where it is held
-    keys: KeyFrames
+    goals: dict[str, FloatArray]  # handle -> (3,) [m]
 
 
 class PoseEditor:
@@ -45,27 +41,20 @@ class PoseEditor:
         ends = [handle for handle in handles if handle.kind == "end"]
         low = positions[:, 1].min() + STANDING * span
         self.feet = {h.name for h in ends if h.name.endswith("ankle") or positions[h.joint, 1] < low}
-        self.state = PoseEditorState(pose, self._goals_from_pose(pose), KeyFrames(pose.skeleton))
+        self.state = PoseEditorState(pose, self._goals_from_pose(pose))
         self.method: str = METHODS[0]
         self.limits: JointLimits | None = None
         self.model: PoseModel | None = None
         self.is_reduced = False
         self.result: IKResult | None = None
-        self._undo: list[PoseEditorState] = []
-        self._redo: list[PoseEditorState] = []
 
     @property
     def skeleton(self) -> Skeleton:
         """The character on the desk."""
         return self.state.pose.skeleton
 
-    def warm_up(self) -> None:
-        """Solve once where nothing moves, so that the first drag does not wait for compilation."""
-        self._solve_pose(self.state.goals, next(iter(self.joints)))
-        self.result = None
-
-    def drag(self, handle: str, target: FloatArray, *, is_new: bool) -> None:
-        """Move one goal and let the others hold; ``is_new`` starts a step of undo."""
+    def drag(self, handle: str, target: FloatArray) -> None:
+        """Move one goal and let the others hold."""
         if handle not in self.joints:
             raise InputError(f"no handle '{handle}'", f"There are {', '.join(self.joints)}")
         if not np.isfinite(target).all() or np.abs(target).max() > 1e3:
@@ -75,11 +64,11 @@ class PoseEditor:
         # Handles that hold nothing go with the body
         here = self._goals_from_pose(pose)
         goals |= {name: here[name] for name in self.joints if name != handle and name not in self.held}
-        self._change(replace(self.state, goals=goals, pose=pose), is_step=is_new)
+        self.state = PoseEditorState(pose, goals)
 
     def release(self) -> None:
         """Let go: goals that could not be reached come back to the body."""
-        self.state = replace(self.state, goals=self._goals_from_pose(self.state.pose))
+        self.state = self.state._replace(goals=self._goals_from_pose(self.state.pose))
 
     def set_mode(self, number: int, deviations: float) -> None:
         """Move one coordinate of the pose space, in standard deviations; the root stays."""
@@ -93,7 +82,7 @@ class PoseEditor:
         rotations = np.array(model.rotations(x * model.deviations).wxyz)
         rotations[0] = self.state.pose.rotations.wxyz[0]
         pose = Pose(self.skeleton, self.state.pose.root_position, type(self.state.pose.rotations)(rotations))
-        self._change(replace(self.state, pose=pose, goals=self._goals_from_pose(pose)), is_step=True)
+        self.state = PoseEditorState(pose, self._goals_from_pose(pose))
 
     def modes(self) -> FloatArray:
         """Coordinates of the pose in its space ``(k,)``, in standard deviations."""
@@ -101,38 +90,6 @@ class PoseEditor:
         pose = self.state.pose
         clip = Motion(pose.skeleton, 1.0, pose.root_position[None], pose.rotations.reshape(1, -1))
         return np.asarray(model.encode(clip)[0] / model.deviations, dtype=np.float64)
-
-    def set_pose(self, pose: Pose) -> None:
-        """Put another pose of the same character on the desk."""
-        self._change(replace(self.state, pose=pose, goals=self._goals_from_pose(pose)), is_step=True)
-
-    def set_key(self, time_s: float) -> None:
-        """Keep the pose at a time."""
-        self._change(replace(self.state, keys=self.state.keys.with_key(time_s, self.state.pose)), is_step=True)
-
-    def delete_key(self, time_s: float) -> None:
-        """Forget the key at a time."""
-        self._change(replace(self.state, keys=self.state.keys.without_key(time_s)), is_step=True)
-
-    def move_key(self, time_s: float, to_s: float) -> None:
-        """Move a key to another time."""
-        self._change(replace(self.state, keys=self.state.keys.moved(time_s, to_s)), is_step=True)
-
-    def show_time(self, time_s: float) -> None:
-        """Put the in-between pose of a time on the desk."""
-        self.set_pose(self.state.keys.pose_at(time_s))
-
-    def undo(self) -> None:
-        """Take the last change back, if there is one."""
-        if self._undo:
-            self._redo.append(self.state)
-            self.state = self._undo.pop()
-
-    def redo(self) -> None:
-        """Do again what was undone."""
-        if self._redo:
-            self._undo.append(self.state)
-            self.state = self._redo.pop()
 
     def _solve_pose(self, goals: dict[str, FloatArray], dragged: str) -> Pose:
         """Solve with the dragged goal stronger than those that hold, and standing feet strongest.
@@ -170,9 +127,3 @@ class PoseEditor:
         if self.model is None:
             raise InputError("no pose space has been fitted", "Press 'Fit pose space' first")
         return self.model
-
-    def _change(self, state: PoseEditorState, *, is_step: bool) -> None:
-        if is_step:
-            self._undo = [*self._undo[1 - MAX_UNDO :], self.state]
-            self._redo = []
-        self.state = state

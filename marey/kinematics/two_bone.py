@@ -211,27 +211,17 @@ def solve_two_bone(
         raise InputError(f"stretch is {stretch}", "Give a part of the limb between 0.5 and 1")
     goals = frozen(np.broadcast_to(np.asarray(targets, dtype=np.float64), (motion.num_frames, 3)), name="targets")
     positions, frames = motion.joint_frames()
-    if not has_bones(positions, limb):
+    bones = np.diff(positions[:, [limb.upper, limb.middle, limb.end]], axis=1)
+    if not np.linalg.norm(bones, axis=-1).min() > MIN_BONE_M:
         raise InputError("a bone of this limb has no length", "Choose joints that lie apart")
     moved, reached = move_limb(motion.rotations.wxyz, positions, frames, motion.skeleton, limb, goals, stretch=stretch)
     if end_rotations is None and keep_end:
         end_rotations = frames[:, limb.end]
     if end_rotations is not None:
-        moved = set_end_rotation(moved, motion, limb, end_rotations)
+        _, frames = replace(motion, rotations=SO3(moved)).joint_frames()
+        moved[:, limb.end] = (_parent_rotations(frames, motion.skeleton, limb.end).inverse() @ end_rotations).wxyz
     errors = np.linalg.norm(reached - goals, axis=-1)
     return TwoBoneResult(replace(motion, rotations=SO3(moved)), errors < REACHED_TOL_M, errors)
-
-
-def saturation_start(stretch: FloatArray) -> FloatArray:
-    """Extension from which on a limb starts to saturate, for its largest extension."""
-    return 1.0 - (1.0 + SOFTNESS) * (1.0 - stretch)
-
-
-def has_bones(positions: FloatArray, limb: Limb) -> bool:
-    """Tell whether both bones of a limb have a length in every frame."""
-    upper = np.linalg.norm(positions[:, limb.middle] - positions[:, limb.upper], axis=-1)
-    lower = np.linalg.norm(positions[:, limb.end] - positions[:, limb.middle], axis=-1)
-    return bool(min(upper.min(), lower.min()) > MIN_BONE_M)
 
 
 def move_limb(
@@ -252,7 +242,7 @@ def move_limb(
         np.ascontiguousarray(positions[:, limb.end]),
         np.array(goals, order="C"),  # a copy can be written: read-only goals would need another kernel
         np.ascontiguousarray(frames[:, limb.upper] @ limb.pole_upper),
-        np.stack([saturation_start(largest), largest], axis=-1),
+        np.stack([1.0 - (1.0 + SOFTNESS) * (1.0 - largest), largest], axis=-1),
     )
     # World turns of both bones as local rotations
     turn_upper, turn_lower = SO3.from_matrix(first), SO3.from_matrix(second)
@@ -263,14 +253,6 @@ def move_limb(
     R_world_above = turn_upper @ _parent_rotations(frames, skeleton, limb.middle)
     moved[:, limb.middle] = (R_world_above.inverse() @ turn_lower @ frames[:, limb.middle]).wxyz
     return moved, reached
-
-
-def set_end_rotation(wxyz: FloatArray, motion: Motion, limb: Limb, end_rotations: SO3) -> FloatArray:
-    """Local rotations with the end joint turned to given world rotations."""
-    _, frames = replace(motion, rotations=SO3(wxyz)).joint_frames()
-    held = wxyz.copy()
-    held[:, limb.end] = (_parent_rotations(frames, motion.skeleton, limb.end).inverse() @ end_rotations).wxyz
-    return held
 
 
 def _parent_rotations(frames: SO3, skeleton: Skeleton, joint: int) -> SO3:

@@ -108,12 +108,7 @@ class SO3:
         """Return a batch of rotations by nothing."""
         wxyz = np.zeros((*shape, 4))
         wxyz[..., 0] = 1.0
-        return _wrap_unit(wxyz)
-
-    @classmethod
-    def from_unit(cls, wxyz: FloatArray) -> SO3:
-        """Wrap unit quaternions ``(..., 4)`` that a solver made, as they are: unchecked, and read-only from then on."""
-        return _wrap_unit(wxyz)
+        return wrap_unit(wxyz)
 
     @classmethod
     def random(cls, rng: np.random.Generator, *shape: int) -> SO3:
@@ -168,12 +163,12 @@ class SO3:
     @classmethod
     def stack(cls, rotations: Sequence[SO3], axis: int = 0) -> SO3:
         """Join batches of one shape along a new batch axis."""
-        return _wrap_unit(np.stack([r.wxyz for r in rotations], axis=axis if axis >= 0 else axis - 1))
+        return wrap_unit(np.stack([r.wxyz for r in rotations], axis=axis if axis >= 0 else axis - 1))
 
     @classmethod
     def concatenate(cls, rotations: Sequence[SO3], axis: int = 0) -> SO3:
         """Join batches along a batch axis that exists."""
-        return _wrap_unit(np.concatenate([r.wxyz for r in rotations], axis=axis if axis >= 0 else axis - 1))
+        return wrap_unit(np.concatenate([r.wxyz for r in rotations], axis=axis if axis >= 0 else axis - 1))
 
     # Reading
 
@@ -214,7 +209,7 @@ class SO3:
 
     def inverse(self) -> SO3:
         """Return the rotations undone."""
-        return _wrap_unit(quaternions.conjugate(self.wxyz))
+        return wrap_unit(quaternions.conjugate(self.wxyz))
 
     def power(self, t: ArrayLike) -> SO3:
         """Take the part ``t`` of each rotation about its own axis (one half, twice, minus once); ``t`` broadcasts."""
@@ -241,18 +236,18 @@ class SO3:
 
     def canonical(self) -> SO3:
         """Same rotations, each written with the quaternion whose first component that is not zero is positive."""
-        return _wrap_unit(np.copysign(1.0, quaternions.leading_component(self.wxyz))[..., None] * self.wxyz)
+        return wrap_unit(np.copysign(1.0, quaternions.leading_component(self.wxyz))[..., None] * self.wxyz)
 
     def continuous(self, axis: int = 0) -> SO3:
         """Same rotations, quaternion signs chosen so that neighbours along a batch axis do not jump."""
         wxyz = np.moveaxis(self.wxyz, axis if axis >= 0 else axis - 1, 0)
         flips = np.copysign(1.0, quaternions.dot(wxyz[1:], wxyz[:-1]))
         signs = np.cumprod(np.concatenate([np.ones_like(wxyz[:1, ..., 0]), flips]), axis=0)
-        return _wrap_unit(np.moveaxis(signs[..., None] * wxyz, 0, axis if axis >= 0 else axis - 1))
+        return wrap_unit(np.moveaxis(signs[..., None] * wxyz, 0, axis if axis >= 0 else axis - 1))
 
     def reshape(self, *shape: int) -> SO3:
         """Same rotations, batch axes arranged anew."""
-        return _wrap_unit(self.wxyz.reshape(*shape, 4))
+        return wrap_unit(self.wxyz.reshape(*shape, 4))
 
     @overload
     def __matmul__(self, other: SO3) -> SO3: ...
@@ -260,14 +255,14 @@ class SO3:
     def __matmul__(self, other: FloatArray | Sequence[float]) -> FloatArray: ...
     def __matmul__(self, other: SO3 | FloatArray | Sequence[float]) -> SO3 | FloatArray:
         if isinstance(other, SO3):
-            return _wrap_unit(quaternions.multiply(self.wxyz, other.wxyz))
+            return wrap_unit(quaternions.multiply(self.wxyz, other.wxyz))
         points = np.asarray(other, dtype=np.float64)
         if points.ndim == 0 or points.shape[-1] != 3:
             raise InputError(f"points have shape {points.shape}, expected (..., 3)")
         return quaternions.rotate(self.wxyz, points)
 
     def __getitem__(self, index: Any) -> SO3:
-        return _wrap_unit(self.wxyz[row_index(index)])
+        return wrap_unit(self.wxyz[row_index(index)])
 
     def __len__(self) -> int:
         if not self.shape:
@@ -286,8 +281,8 @@ def geodesic_distance(a: SO3, b: SO3) -> FloatArray:
     return quaternions.distance(a.wxyz, b.wxyz)
 
 
-def _wrap_unit(wxyz: FloatArray) -> SO3:
-    """Wrap quaternions that are known to be finite and of norm one; a result of our own, or part of a checked batch."""
+def wrap_unit(wxyz: FloatArray) -> SO3:
+    """Wrap quaternions that are known to be finite and of norm one: of a solver, or part of a checked batch."""
     wxyz = np.ascontiguousarray(wxyz)
     wxyz.setflags(write=False)
     rotations = object.__new__(SO3)

@@ -169,10 +169,6 @@ class WalkCharacter:
                 self._decisions[i] = course.decision
         return [DroppedObstacle(*pair) for pair in zip(course.obstacles, self._decisions, strict=True)]
 
-    def ask_more(self, what: str, step: float) -> None:
-        """Change a value by a step, at once."""
-        self.ask(what, self.asked[what] + step)
-
     def hold_feet(self, on: bool) -> None:
         """Hold feet on the ground while they stand, or show the motion as the model gives it."""
         self.engine.plants = bool(on)
@@ -229,7 +225,6 @@ class LiveWalk:
         self.selected = 0
         self.is_on = True  # on the stage; otherwise the clip is
         self.is_running = True
-        self.over_s = 1.0
         self.shown = dict(SHOWN)
         self._rng = np.random.default_rng(0) if rng is None else rng
         self.view_rad = 0.0  # heading that points away from the camera
@@ -251,10 +246,6 @@ class LiveWalk:
         """Where the driven character is, (x, z) [m]."""
         x, _, z = self.active_character.pose.root_position
         return float(x), float(z)
-
-    def take_time(self, seconds: float) -> None:
-        """How long changes of the sliders take."""
-        self.over_s = clamp_value(seconds, (0.0, MAX_OVER_S), "the time to reach it")
 
     def toggle_record(self) -> None:
         """Record the driven character, or end its take."""

@@ -2,13 +2,14 @@
 
 from marey.base import guard_room
 from marey.measure.faults import Fault
-from marey.measure.measurement import MeasuredFigure, Measurement, measure_motion
+from marey.measure.measurement import LEAST_METER_FRAMES, MeasuredFigure, Measurement, measure_motion
 from marey.measure.reference import compare_frames, compute_l2, compute_npss
 from marey.measure.settings import MeterSettings
 from marey.measure.typical import KINDS, read_typical
 
 __all__ = [
     "KINDS",
+    "LEAST_METER_FRAMES",
     "Fault",
     "MeasuredFigure",
     "Measurement",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,16 +49,29 @@ def find_faults(
     settings: MeterSettings,
 ) -> tuple[Fault, ...]:
     """Everything that is beyond the limits of the settings, in order of time."""
-    bends = _find_backward_bends(tracks, limbs, settings)
+    bends, flips = list[Fault](), list[Fault]()
+    for limb in limbs:
+        name = limb.name.replace("_", " ")
+        for start, stop in find_runs(limb.forward_deg < -settings.most_backwards_deg):
+            size = float(-limb.forward_deg[start:stop].min())
+            text = f"{name} bends backwards by {size:.0f}°"
+            bends.append(_fault(tracks, "backwards", limb.name, start, stop, size, text))
+        for frame in np.flatnonzero(limb.plane_turn_deg > settings.flip_deg):
+            size = float(limb.plane_turn_deg[frame])
+            text = f"bend plane of the {name} turns by {size:.0f}° within a frame"
+            flips.append(_fault(tracks, "flip", limb.name, int(frame), int(frame) + 1, size, text))
     faults = [
-        *_find_jumps(tracks),
         *_find_floats(tracks, feet, world, settings),
         *_find_slides(tracks, feet, settings),
         *bends,
-        *_find_flips(tracks, limbs, settings),
+        *flips,
         *_find_pops(tracks, turns, settings),
         *_find_wrong_falls(tracks, arcs, settings),
     ]
+    for frame, offset in zip(tracks.jumps.frames.tolist(), tracks.jumps.offsets, strict=True):
+        size = float(np.linalg.norm(offset))
+        text = f"root jumps {100 * size:.0f} cm within a frame"
+        faults.append(_fault(tracks, "jump", "root", frame, frame + 1, size, text))
     faults = [fault for fault in faults if not any(_is_told_by(bend, fault) for bend in bends)]
     for contact in contacts:
         for start, stop in _runs(tracks, contact.depths > settings.obstacle_m):
@@ -86,18 +100,10 @@ def _fault(tracks: MeasuredBody, kind: str, part: str, start: int, stop: int, si
     return Fault(kind, part, first, last, size, f"{text} {when}")
 
 
-def _find_jumps(tracks: MeasuredBody) -> list[Fault]:
-    found: list[Fault] = []
-    for frame, offset in zip(tracks.jumps.frames.tolist(), tracks.jumps.offsets, strict=True):
-        size = float(np.linalg.norm(offset))
-        text = f"root jumps {100 * size:.0f} cm within a frame"
-        found.append(_fault(tracks, "jump", "root", frame, frame + 1, size, text))
-    return found
-
-
-def _find_floats(tracks: MeasuredBody, feet: FootMeasures, world: World | None, settings: MeterSettings) -> list[Fault]:
+def _find_floats(
+    tracks: MeasuredBody, feet: FootMeasures, world: World | None, settings: MeterSettings
+) -> Iterator[Fault]:
     """Feet that rest above or below what there is to stand on; without a world that is the floor at height zero."""
-    found: list[Fault] = []
     apart = np.zeros((tracks.num_frames, 2))
     whole = [step for step in feet.steps if step.is_whole]
     gaps = measure_rests(tracks, feet, world)
@@ -115,13 +121,11 @@ def _find_floats(tracks: MeasuredBody, feet: FootMeasures, world: World | None, 
         for start, stop in find_runs(is_apart[:, 0] | is_apart[:, 1], int(STEP_S * tracks.rate_hz)):
             size = float(np.median(apart[start:stop][is_apart[start:stop]]))
             text = f"soles rest {100 * abs(size):.0f} cm {words} the floor"
-            found.append(_fault(tracks, "float", "feet", start, stop, size, text))
-    return found
+            yield _fault(tracks, "float", "feet", start, stop, size, text)
 
 
-def _find_slides(tracks: MeasuredBody, feet: FootMeasures, settings: MeterSettings) -> list[Fault]:
+def _find_slides(tracks: MeasuredBody, feet: FootMeasures, settings: MeterSettings) -> Iterator[Fault]:
     """Stances in which no point of a foot comes to rest, and stretches in which a foot scrapes far."""
-    found: list[Fault] = []
     for side, name in enumerate(SIDES):
         flags = np.zeros(tracks.num_frames, dtype=bool)
         # A step that the clip cuts has no floor of its own: a low swing at an end of the clip is not told
@@ -139,7 +143,7 @@ def _find_slides(tracks: MeasuredBody, feet: FootMeasures, settings: MeterSettin
             text = f"{name} foot scrapes {100 * way:.0f} cm over the floor"
             # In a stance it slides; in a swing alone it is dragged along
             kind = "slide" if feet.is_middle[start:stop, side].any() else "drag"
-            found.append(_fault(tracks, kind, f"{name} foot", start, stop, way, text))
+            yield _fault(tracks, kind, f"{name} foot", start, stop, way, text)
         for step in feet.steps:
             middle = step.start + np.flatnonzero(feet.is_middle[step.start : step.stop, side])
             is_brief = len(middle) < settings.brief_s * tracks.rate_hz
@@ -152,33 +156,11 @@ def _find_slides(tracks: MeasuredBody, feet: FootMeasures, settings: MeterSettin
                 continue
             text = f"{name} foot slides at {step.speed_mps:.2f} m/s where it should stand"
             start, stop = int(middle[0]), int(middle[-1]) + 1
-            found.append(_fault(tracks, "slide", f"{name} foot", start, stop, step.speed_mps, text))
-    return found
+            yield _fault(tracks, "slide", f"{name} foot", start, stop, step.speed_mps, text)
 
 
-def _find_backward_bends(tracks: MeasuredBody, limbs: tuple[LimbMeasures, ...], settings: MeterSettings) -> list[Fault]:
-    found: list[Fault] = []
-    for limb in limbs:
-        for start, stop in find_runs(limb.forward_deg < -settings.most_backwards_deg):
-            size = float(-limb.forward_deg[start:stop].min())
-            text = f"{limb.name.replace('_', ' ')} bends backwards by {size:.0f}°"
-            found.append(_fault(tracks, "backwards", limb.name, start, stop, size, text))
-    return found
-
-
-def _find_flips(tracks: MeasuredBody, limbs: tuple[LimbMeasures, ...], settings: MeterSettings) -> list[Fault]:
-    found: list[Fault] = []
-    for limb in limbs:
-        for frame in np.flatnonzero(limb.plane_turn_deg > settings.flip_deg):
-            size = float(limb.plane_turn_deg[frame])
-            text = f"bend plane of the {limb.name.replace('_', ' ')} turns by {size:.0f}° within a frame"
-            found.append(_fault(tracks, "flip", limb.name, int(frame), int(frame) + 1, size, text))
-    return found
-
-
-def _find_wrong_falls(tracks: MeasuredBody, arcs: tuple[FlightArc, ...], settings: MeterSettings) -> list[Fault]:
+def _find_wrong_falls(tracks: MeasuredBody, arcs: tuple[FlightArc, ...], settings: MeterSettings) -> Iterator[Fault]:
     """Flights in which the body falls slower or faster than gravity pulls it."""
-    found: list[Fault] = []
     short = [arc for arc in arcs if arc.stop - arc.start < settings.short_flight_s * tracks.rate_hz]
     slow = [arc for arc in short if arc.is_too_slow(settings)]
     is_slow_run = 2 * len(slow) >= len(short)
@@ -188,22 +170,19 @@ def _find_wrong_falls(tracks: MeasuredBody, arcs: tuple[FlightArc, ...], setting
         if is_fast or is_slow:
             size = arc.whole if is_fast else arc.best
             text = f"body falls with {size:.2f} of gravity in the air"
-            found.append(_fault(tracks, "gravity", "body", arc.start, arc.stop, size, text))
-    return found
+            yield _fault(tracks, "gravity", "body", arc.start, arc.stop, size, text)
 
 
-def _find_pops(tracks: MeasuredBody, turns: tuple[tuple[str, ...], FloatArray], settings: MeterSettings) -> list[Fault]:
+def _find_pops(
+    tracks: MeasuredBody, turns: tuple[tuple[str, ...], FloatArray], settings: MeterSettings
+) -> Iterator[Fault]:
     """Turns of a joint that neither the frame before nor the one after continues."""
     names, vectors = turns
-    found: list[Fault] = []
-    if len(vectors) < 2:
-        return found
-    change = np.degrees(np.linalg.norm(np.diff(vectors, axis=0), axis=-1))
-    for k, name in enumerate(names):
+    for k, name in enumerate(names if len(vectors) > 1 else ()):
+        change = np.degrees(np.linalg.norm(np.diff(vectors[:, k], axis=0), axis=-1))
         least = settings.ankle_pop_deg if name.endswith("ankle") else settings.pop_deg
         least = max(least, settings.pop_deg_per_s2 / tracks.rate_hz**2)
-        for start, stop in find_runs(change[:, k] > least, 2):
-            size = float(change[start:stop, k].max())
+        for start, stop in find_runs(change > least, 2):
+            size = float(change[start:stop].max())
             text = f"{name.replace('_', ' ')} jerks by {size:.0f}° within a frame"
-            found.append(_fault(tracks, "pop", name, start + 1, stop + 1, size, text))
-    return found
+            yield _fault(tracks, "pop", name, start + 1, stop + 1, size, text)

@@ -75,7 +75,10 @@ def measure_feet(tracks: MeasuredBody, settings: MeterSettings) -> FootMeasures:
     scraping point.
     """
     frames, rate = tracks.num_frames, tracks.rate_hz
-    falls = _find_falls(tracks, settings)
+    # Frames in which the pelvis accelerates downwards like a body in the air
+    down = -second_difference(tracks.pelvis[:, 1], tracks.rate_hz, settings.span_s)
+    cut = frames - len(down)
+    falls = np.pad(down, (cut // 2, cut - cut // 2), mode="edge") > FALL_MPS2 if len(down) else np.zeros(frames, bool)
     slowest = tracks.sole_speeds.min(axis=2)
     floors = np.zeros((frames, 2, 3))
     is_middle = np.zeros((frames, 2), dtype=bool)
@@ -143,15 +146,6 @@ def _find_peaks(speed: FloatArray, rise: float, gap: int) -> list[int]:
 
     found, beside = find_peaks(speed, prominence=rise, distance=max(gap, 1))
     return [int(peak) for peak in found[beside["prominences"] > PEAK_PART * speed[found]]]
-
-
-def _find_falls(tracks: MeasuredBody, settings: MeterSettings) -> BoolArray:
-    """Frames ``(F,)`` in which the pelvis accelerates downwards like a body in the air."""
-    down = -second_difference(tracks.pelvis[:, 1], tracks.rate_hz, settings.span_s)
-    if len(down) == 0:
-        return np.zeros(tracks.num_frames, dtype=bool)
-    cut = tracks.num_frames - len(down)
-    return np.pad(down, (cut // 2, cut - cut // 2), mode="edge") > FALL_MPS2
 
 
 def _find_floor(heights: FloatArray, start: int, stop: int, around: int, stair_m: float) -> FloatArray:

@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray
-from marey.lie import SO3
 from marey.measure.settings import MeterSettings
 from marey.measure.tracks import SIDES, SOLE_PARTS, MeasuredBody
 
@@ -59,7 +58,11 @@ def measure_limbs(tracks: MeasuredBody, settings: MeterSettings) -> tuple[LimbMe
             upper, lower = _unit(middle - top), _unit(end - middle)
             cross = np.cross(upper, lower)
             flexion = np.degrees(np.arctan2(np.linalg.norm(cross, axis=1), (upper * lower).sum(axis=1)))
-            cosine = _compare_hinge(tracks.frames[:, tracks.roles[roles[0]]], cross)
+            # Between the bend axis and the limb's hinge in the upper joint's frame; 1 where it has none
+            axes = tracks.uppers[roles[0]].inverse() @ cross
+            hinge = axes.sum(axis=0) / max(float(np.linalg.norm(axes, axis=1).sum()), 1e-9)
+            has_hinge = np.linalg.norm(hinge) >= LEAST_HINGE
+            cosine = (_unit(axes) * _unit(hinge)).sum(axis=1) if has_hinge else np.ones(len(axes))
             if part == "knee":
                 cosine = np.median([cosine, *_compare_fronts(tracks, side, top, middle, end)], axis=0)
             # Bend planes of successive frames, where the limb is bent in both
@@ -90,18 +93,9 @@ def _compare_fronts(
     return np.where(is_known, (knee_out * _unit(foot)).sum(axis=1), 1.0), (knee_out * front).sum(axis=1)
 
 
-def _compare_hinge(frames: SO3, cross: FloatArray) -> FloatArray:
-    """Cosine ``(F,)`` between the bend axis and the limb's hinge in the upper joint's frame; 1 where it has none."""
-    axes = frames.inverse() @ cross
-    hinge = axes.sum(axis=0) / max(float(np.linalg.norm(axes, axis=1).sum()), 1e-9)
-    if np.linalg.norm(hinge) < LEAST_HINGE:
-        return np.ones(len(axes))
-    return (_unit(axes) * _unit(hinge)).sum(axis=1)
-
-
 def measure_turns(tracks: MeasuredBody) -> tuple[tuple[str, ...], FloatArray]:
     """Turns of the larger joints between frames: their names, and rotation vectors ``(F - 1, K, 3)`` [rad]."""
     names = tuple(role for role in POP_ROLES if role in tracks.roles)
-    joints = [tracks.roles[role] for role in names]
-    rotations = tracks.motion.rotations[:, joints]
-    return names, (rotations[:-1].inverse() @ rotations[1:]).log()
+    joints = (tracks.motion.rotations[:, tracks.roles[role]] for role in names)
+    turns = [(rotations[:-1].inverse() @ rotations[1:]).log() for rotations in joints]
+    return names, np.stack(turns, axis=1)

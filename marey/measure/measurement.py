@@ -25,6 +25,7 @@ from marey.motion import Motion
 from marey.skeleton import RoleMap
 from marey.world import World
 
+LEAST_METER_FRAMES: Final = 12  # shorter clips have no steps to measure
 LEAST_WAY_M: Final = 1.0  # [m] on a shorter way nothing is counted per 10 m
 WHOLE_PART: Final = 0.95  # [-] of a clip: a fault that lasts longer is that of the whole clip, and is not shaded
 DRAGGING_M: Final = 0.003  # [m] a sole this low in the middle of a swing drags
@@ -163,7 +164,11 @@ def measure_motion(
         _, _, source_values, source_faults = _measure_clip(against, world, kind, None, settings)
         if abs(against.duration_s - motion.duration_s) <= ALIGNED_S:
             values |= compare_frames(motion, against)
-        faults = (*faults, *_compare_steps(values, source_values, motion))
+        # Joint steps that the source does not have
+        step, most = (found.get("joint_step_max_deg", np.nan) for found in (values, source_values))
+        if step > STEP_FACTOR * most + STEP_EXTRA_DEG:
+            text = f"a joint turns by {step:.0f}° in a frame at 120 Hz, in the source by at most {most:.0f}°"
+            faults = (*faults, Fault("step", "joints", 0.0, motion.duration_s, step, text))
         values["source_faults"] = float(len(source_faults))
     figures: list[MeasuredFigure] = []
     for name, value in values.items():
@@ -196,8 +201,18 @@ def _measure_clip(
         values["flight_gravity_median_g"] = float(np.median([arc.whole for arc in arcs]))
     values |= measure_published(tracks)
     kind = estimate_kind(tracks, feet, values["root_speed_mean_mps"]) if kind is None else kind
+    whole = list[Fault]()
+    # Feet that scrape farther over the whole clip than those of captured people
+    scraped, limits = values.get("scraped_m_per_10m", 0.0), find_typical_range(kind, "scraped_m_per_10m")
+    if limits is not None and scraped > settings.most_scraped * limits[1]:
+        text = f"feet scrape {scraped:.1f} m per 10 m of way, in captured {kind}s at most {limits[1]:.1f} m"
+        whole.append(Fault("scrape", "feet", 0.0, motion.duration_s, scraped, text))
+    # Feet that move over the floor in most of their stances: the whole clip skates
+    drift = values.get("stance_drift_median_mps", 0.0)
+    if drift > (settings.most_run_drift_mps if kind == "run" else settings.most_drift_mps):
+        text = f"standing feet slide at {drift:.2f} m/s in the median of the steps"
+        whole.append(Fault("slide", "feet", 0.0, motion.duration_s, drift, text))
     faults = find_faults(tracks, feet, limbs, turns, arcs, contacts, world, settings)
-    whole = [*_judge_scraping(values, kind, motion, settings), *_judge_drift(values, kind, motion, settings)]
     return kind, feet, values, (*faults, *whole)
 
 
@@ -230,31 +245,3 @@ def _count_feet(
         values["swing_clearance_least_mm"] = 1e3 * float(clearances.min())
         values["swing_dragging_share"] = float((clearances < DRAGGING_M).mean())
     return values
-
-
-def _judge_scraping(values: Mapping[str, float], kind: str, motion: Motion, settings: MeterSettings) -> list[Fault]:
-    """Feet that scrape farther over the whole clip than those of captured people."""
-    name = "scraped_m_per_10m"
-    limits = find_typical_range(kind, name)
-    if limits is None or name not in values or values[name] <= settings.most_scraped * limits[1]:
-        return []
-    text = f"feet scrape {values[name]:.1f} m per 10 m of way, in captured {kind}s at most {limits[1]:.1f} m"
-    return [Fault("scrape", "feet", 0.0, motion.duration_s, values[name], text)]
-
-
-def _judge_drift(values: Mapping[str, float], kind: str, motion: Motion, settings: MeterSettings) -> list[Fault]:
-    """Feet that move over the floor in most of their stances: the whole clip skates."""
-    drift = values.get("stance_drift_median_mps", 0.0)
-    if drift <= (settings.most_run_drift_mps if kind == "run" else settings.most_drift_mps):
-        return []
-    text = f"standing feet slide at {drift:.2f} m/s in the median of the steps"
-    return [Fault("slide", "feet", 0.0, motion.duration_s, drift, text)]
-
-
-def _compare_steps(values: Mapping[str, float], source: Mapping[str, float], motion: Motion) -> list[Fault]:
-    """Joint steps that the source does not have."""
-    name = "joint_step_max_deg"
-    if name not in values or name not in source or values[name] <= STEP_FACTOR * source[name] + STEP_EXTRA_DEG:
-        return []
-    text = f"a joint turns by {values[name]:.0f}° in a frame at 120 Hz, in the source by at most {source[name]:.0f}°"
-    return [Fault("step", "joints", 0.0, motion.duration_s, values[name], text)]

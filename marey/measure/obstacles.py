@@ -11,7 +11,6 @@ from marey.base import BoolArray, FloatArray
 from marey.measure.feet import FootMeasures
 from marey.measure.settings import MeterSettings
 from marey.measure.tracks import SIDES, MeasuredBody
-from marey.skeleton import contact_points
 from marey.world import World, box_distance, segment_distance
 
 _BONES: Final = (("hip", "knee"), ("knee", "ankle"), ("shoulder", "elbow"), ("elbow", "wrist"))
@@ -95,8 +94,6 @@ def find_obstacle_contacts(
 def _list_parts(tracks: MeasuredBody) -> dict[str, FloatArray]:
     """Points ``(F, P, 3)`` [m] of each named part of the body."""
     parts: dict[str, FloatArray] = {}
-    palms = contact_points(tracks.motion.skeleton, tracks.roles)
-    touching = palms.positions(tracks.positions, tracks.frames)
     for number, side in enumerate(SIDES):
         for part, bones in (("leg", _BONES[:2]), ("arm", _BONES[2:])):
             points = [
@@ -107,9 +104,8 @@ def _list_parts(tracks: MeasuredBody) -> dict[str, FloatArray]:
             ]
             if points:
                 parts[f"{side} {part}"] = np.stack(points, axis=1)
-        if f"{side}_hand" in palms.names:
-            k = palms.index(f"{side}_hand")
-            parts[f"{side} hand"] = touching[:, [k]]
+        if f"{side}_hand" in tracks.palms:
+            parts[f"{side} hand"] = tracks.palms[f"{side}_hand"][:, None]
         parts[f"{side} foot"] = tracks.soles[:, number]
     parts["trunk"] = np.stack([tracks.at(role) for role in _TRUNK if role in tracks.roles], axis=1)
     return parts

@@ -43,7 +43,12 @@ def measure_carriage(tracks: MeasuredBody) -> dict[str, float]:
         figures["trunk_pitch_max_deg"] = float(pitch.max())
         figures["trunk_pitch_range_deg"] = _range(pitch)
         figures["trunk_lean_range_deg"] = _range(lean)
-        swings = [_range(_swing(tracks, side, trunk, left)) for side in SIDES if tracks.has(f"{side}_elbow")]
+        # Of the upper arms to the trunk's own down, forwards, in the plane across the left
+        down, swings = -trunk / np.maximum(np.linalg.norm(trunk, axis=1, keepdims=True), 1e-9), list[float]()
+        front = np.cross(left, -down)
+        for side in (side for side in SIDES if tracks.has(f"{side}_elbow")):
+            arm = tracks.at(f"{side}_elbow") - tracks.at(f"{side}_shoulder")
+            swings.append(_range(np.degrees(np.arctan2((arm * front).sum(axis=1), (arm * down).sum(axis=1)))))
         if swings:
             figures["upper_arm_swing_deg"] = float(np.mean(swings))
     feet = np.stack([tracks.at(f"{side}_ankle") - tracks.pelvis for side in SIDES])
@@ -54,14 +59,6 @@ def measure_carriage(tracks: MeasuredBody) -> dict[str, float]:
 def _range(values: FloatArray) -> float:
     low, high = np.percentile(values, RANGE)
     return float(high - low)
-
-
-def _swing(tracks: MeasuredBody, side: str, trunk: FloatArray, left: FloatArray) -> FloatArray:
-    """Angle ``(F,)`` [deg] of an upper arm to the trunk's own down, forwards, in the plane across the left."""
-    arm = tracks.at(f"{side}_elbow") - tracks.at(f"{side}_shoulder")
-    down = -trunk / np.maximum(np.linalg.norm(trunk, axis=1, keepdims=True), 1e-9)
-    front = np.cross(left, -down)
-    return np.degrees(np.arctan2((arm * front).sum(axis=1), (arm * down).sum(axis=1)))
 
 
 def measure_course(tracks: MeasuredBody, settings: MeterSettings) -> dict[str, float]:
@@ -120,13 +117,16 @@ def measure_bending(
             figures["knee_acceleration_120hz_p99_deg_per_s2"] = float(np.percentile(fine, 99.0))
             figures["knee_acceleration_120hz_max_deg_per_s2"] = float(fine.max())
     if len(turns) > 1:
-        speeds = np.linalg.norm(turns, axis=-1) * tracks.rate_hz
-        figures["joint_step_max_deg"] = float(np.degrees(speeds.max()) / 120.0)
-        # Over a span of several frames the turns add up
-        change = second_difference(np.concatenate([np.zeros((1, *turns.shape[1:])), np.cumsum(turns, axis=0)]),
-                                   tracks.rate_hz, settings.span_s)  # fmt: skip
-        if len(change):
-            sizes = np.degrees(np.linalg.norm(change, axis=-1))
+        # Over a span of several frames the turns add up; a joint at a time, as a long clip has many
+        fastest, sizes = 0.0, np.zeros((0, 0))
+        for k in range(turns.shape[1]):
+            fastest = max(fastest, (np.linalg.norm(turns[:, k], axis=-1) * tracks.rate_hz).max())
+            turned = np.concatenate([np.zeros((1, 3)), np.cumsum(turns[:, k], axis=0)])
+            change = second_difference(turned, tracks.rate_hz, settings.span_s)
+            sizes = sizes if k else np.empty((len(change), turns.shape[1]))
+            sizes[:, k] = np.degrees(np.linalg.norm(change, axis=-1))
+        figures["joint_step_max_deg"] = float(np.degrees(fastest) / 120.0)
+        if len(sizes):
             figures["joint_acceleration_p99_deg_per_s2"] = float(np.percentile(sizes, 99.0))
             figures["joint_acceleration_max_deg_per_s2"] = float(sizes.max())
     return figures

@@ -104,7 +104,7 @@ def measure_physdiff(tracks: MeasuredBody) -> dict[str, float]:
     the mesh, and sole points within 5 mm of the ground touch it.
     """
     soles = interpolate_frames(tracks.soles.reshape(tracks.num_frames, 6, 3), tracks.rate_hz, PHYSDIFF_HZ)
-    joints = interpolate_frames(tracks.positions[..., 1], tracks.rate_hz, PHYSDIFF_HZ)
+    joints = interpolate_frames(tracks.heights, tracks.rate_hz, PHYSDIFF_HZ)
     low = np.minimum(soles[..., 1].min(axis=1), joints.min(axis=1))
     way = np.linalg.norm(np.diff(soles[..., [0, 2]], axis=0), axis=-1)
     touches = (soles[:-1, :, 1] < PHYSDIFF_TOL_M) & (soles[1:, :, 1] < PHYSDIFF_TOL_M)

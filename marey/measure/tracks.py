@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,7 +13,7 @@ from marey.lie import SO3
 from marey.measure.settings import MeterSettings
 from marey.motion import Motion, assess_motion
 from marey.motion.time_series import lowpass_values
-from marey.skeleton import RoleMap, foot_points, require_human, role_map
+from marey.skeleton import RoleMap, contact_points, foot_points, require_human, role_map
 
 SIDES: Final = ("left", "right")
 SOLE_PARTS: Final = ("heel", "ball", "toe_end")
@@ -34,8 +35,10 @@ class MeasuredBody:
 
     motion: Motion
     roles: RoleMap
-    positions: FloatArray  # (F, J, 3) [m]
-    frames: SO3  # (F, J) world rotations
+    positions: Mapping[str, FloatArray]  # (F, 3) [m] of joints by role, the pelvis among them
+    uppers: Mapping[str, SO3]  # (F,) world rotations of hips and shoulders
+    heights: FloatArray  # (F, J) [m] of all joints
+    palms: Mapping[str, FloatArray]  # (F, 3) [m] by name of the contact point
     soles: FloatArray  # (F, 2, 3, 3) [m] heel, ball and toe end of the left and the right foot, smoothed
     sole_speeds: FloatArray  # (F, 2, 3) [m/s]
     ground_speeds: FloatArray  # (F, 2, 3) [m/s] over the ground
@@ -50,11 +53,11 @@ class MeasuredBody:
     @property
     def num_frames(self) -> int:
         """How many frames the clip has."""
-        return len(self.positions)
+        return len(self.heights)
 
     def at(self, role: str) -> FloatArray:
         """Positions ``(F, 3)`` [m] of the joint of a role; a pelvis without a joint is between the hips."""
-        return find_role(self.positions, self.roles, role)
+        return self.positions[role]
 
     def has(self, *roles: str) -> bool:
         """Whether the skeleton has all of these roles."""
@@ -77,27 +80,46 @@ class MeasuredBody:
                 f"no person to measure in '{motion.name}': it has no {', '.join(lacking)}",
                 "Measures need two legs",
             )
-        positions, frames = motion.joint_frames()
         # Jumps of the whole body are found first and taken out of everything else
-        jumps = find_root_jumps(find_role(positions, roles, "pelvis"), motion.rate_hz, settings)
-        shift = np.zeros((len(positions), 3))
+        pelvis = motion.map_frames(lambda positions, _: find_role(positions, roles, "pelvis"))
+        jumps = find_root_jumps(pelvis, motion.rate_hz, settings)
+        shift = np.zeros((len(pelvis), 3))
         for frame, offset in zip(jumps.frames, jumps.offsets, strict=True):
-            shift[frame:] += offset
-        positions = positions - shift[:, None]
-        points = foot_points(motion.skeleton, roles)
+            shift[frame:] -= offset
+        names = tuple({**roles.joints, "pelvis": 0})
+        uppers = [f"{side}_{part}" for part in ("hip", "shoulder") for side in SIDES if f"{side}_{part}" in roles]
+        points, touching = foot_points(motion.skeleton, roles), contact_points(motion.skeleton, roles)
+        hands = [k for k, name in enumerate(touching.names) if name.endswith("hand")]
         order = [points.index(f"{side}_{part}") for side in SIDES for part in SOLE_PARTS]
-        soles = points.positions(positions, frames)[:, order].reshape(-1, 2, 3, 3)
-        soles = smooth(soles, motion.rate_hz, settings.smoothing_hz)
+
+        def take(positions: FloatArray, frames: SO3) -> FloatArray:
+            """What the meter reads of a block of frames, in one row each: all joints would be three times as much."""
+            taken = (
+                positions[..., 1],
+                points.positions(positions, frames)[:, order],
+                touching.positions(positions, frames)[:, hands],
+                frames.wxyz[:, [roles[role] for role in uppers]],
+                *(find_role(positions, roles, role) for role in names),
+            )
+            return np.concatenate([values.reshape(len(positions), -1) for values in taken], axis=1)
+
+        rows = motion.map_frames(take, shift=shift)
+        widths = (motion.skeleton.num_joints, 3 * len(order), 3 * len(hands), 4 * len(uppers))
+        heights, soles, palms, turns, places = np.split(rows, np.cumsum(widths), axis=1)
+        positions = dict(zip(names, np.split(places, len(names), axis=1), strict=True))
+        soles = smooth(soles.reshape(-1, 2, 3, 3), motion.rate_hz, settings.smoothing_hz)
         velocity = differentiate(soles, motion.rate_hz)
         return cls(
             motion,
             roles,
             positions,
-            frames,
+            {role: SO3(turns[:, 4 * k : 4 * k + 4]) for k, role in enumerate(uppers)},
+            heights,
+            {touching.names[hand]: palms[:, 3 * k : 3 * k + 3] for k, hand in enumerate(hands)},
             soles,
             np.linalg.norm(velocity, axis=-1),
             np.hypot(velocity[..., 0], velocity[..., 2]),
-            smooth(find_role(positions, roles, "pelvis"), motion.rate_hz, settings.smoothing_hz),
+            smooth(positions["pelvis"], motion.rate_hz, settings.smoothing_hz),
             jumps,
         )
 

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, MareyError, TensorFormat, Tensors, UnknownNameError, frozen
-from marey.lie import SO3, right_jacobian
-from marey.models.charts import LEVEL, SPACES, UP, root_from_triples, root_triples, to_chart
+from marey.lie import SO3
+from marey.models.charts import SPACES, root_from_triples, root_triples, to_chart
 from marey.models.evaluation import (
     EULER_LINEAR,
     GEODESIC_PRODUCT,
@@ -324,24 +324,13 @@ class LinearModel(PoseModel):
 
     def root_rotations(self, coordinates: ArrayLike) -> SO3:
         """Turn of the root, batch ``(...)``, for a body that faces +Z when its yaw is zero."""
-        return root_from_triples(self._root_triples(coordinates))
-
-    def root_jacobian(self, coordinates: ArrayLike) -> FloatArray:
-        """How the root turns with each coordinate, in its own frame: ``(..., 3, k)``; zero unless it is covered."""
-        # Body angular velocity (..., 3, 3) per change of each number: J_r(s), and e^{-s} e_y for the yaw
-        tilt = self._root_triples(coordinates) * LEVEL
-        columns = right_jacobian(tilt)
-        columns[..., :, 1] = SO3.exp(-tilt) @ UP
-        return columns @ self.full_basis[0]
+        return root_from_triples(self.centre[0] + self._checked(coordinates) @ self.full_basis[0].T)
 
     def truncate(self, count: int) -> LinearModel:
         """Return the model of the first ``count`` components."""
         k = self._count_to_keep(count)
         basis, shares = self.full_basis[..., :k], self.explained[:k]
         return replace(self, full_basis=basis, explained=shares, deviations=self.deviations[:k])
-
-    def _root_triples(self, coordinates: ArrayLike) -> FloatArray:
-        return self.centre[0] + self._checked(coordinates) @ self.full_basis[0].T
 
     def __repr__(self) -> str:
         share = float(np.sum(self.explained))

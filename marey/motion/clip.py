@@ -157,18 +157,28 @@ class Motion:
         """Joint origins ``(F, J, 3)`` [m] and world rotations, batch ``(F, J)``."""
         return joint_frames(self.skeleton, self.root_positions, self.rotations.wxyz, self.translations)
 
-    def map_frames(self, compute: Callable[[FloatArray, SO3], FloatArray], *, size: int = 4096) -> FloatArray:
+    def map_frames(
+        self,
+        compute: Callable[[FloatArray, SO3], FloatArray],
+        *,
+        size: int = 4096,
+        shift: FloatArray | None = None,
+    ) -> FloatArray:
         """Rows ``(F, ...)`` that a function makes of the joint frames, a block of frames at a time.
 
         The result is that of ``compute(*self.joint_frames())``, without joint frames of the whole clip in memory.
+        A ``shift`` ``(F, 3)`` [m] is added to the joint origins first.
         """
-        rows = list[FloatArray]()
+        rows = np.zeros(0)
         for part in split_blocks(self.num_frames, size):
             moving = None if self.translations is None else self.translations[part]
-            rows.append(
-                compute(*joint_frames(self.skeleton, self.root_positions[part], self.rotations.wxyz[part], moving))
-            )
-        return np.concatenate(rows) if len(rows) > 1 else rows[0]
+            origins, turns = joint_frames(self.skeleton, self.root_positions[part], self.rotations.wxyz[part], moving)
+            made = compute(origins if shift is None else origins + shift[part, None], turns)
+            if len(made) == self.num_frames:
+                return made
+            rows = rows if part.start else np.empty((self.num_frames, *made.shape[1:]), made.dtype)
+            rows[part] = made
+        return rows
 
     @overload
     def __getitem__(self, index: int) -> Pose: ...

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,7 @@ from marey.skeleton import Pose, Skeleton
 
 SAME_TURN_RAD = 1e-7  # [rad] joints of a pose that turn by less are not keyed; above the rounding of a logarithm
 SAME_PLACE_M = 1e-7  # [m] likewise of the root
+AXES = ("x", "y", "z")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,6 +26,8 @@ class LayerKey:
     joint: str
     rotation: FloatArray | None = None  # (4,) wxyz, turn in the joint's own frame
     offset: FloatArray | None = None  # (3,) [m] in world, of the root alone
+    # Slopes of the curve's x, y, z [rad/s or m/s], where they are not left to the neighbours
+    slope: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def __post_init__(self) -> None:
         if not np.isfinite(self.time_s):
@@ -35,6 +38,9 @@ class LayerKey:
             object.__setattr__(self, "rotation", frozen(self.rotation, 4, name="rotation"))
         if self.offset is not None:
             object.__setattr__(self, "offset", frozen(self.offset, 3, name="offset"))
+        for axis, slope in self.slope.items():
+            if axis not in AXES or not np.isfinite(slope):
+                raise InputError(f"slope '{axis}' of a key of '{self.joint}'", "Give numbers for x, y, z")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,29 +53,36 @@ class Layer:
 
     def tracks(self, skeleton: Skeleton, times: FloatArray) -> dict[tuple[str, str], FloatArray]:
         """Rotation vectors and offsets ``(F, 3)`` at some times, unweighted, by joint and kind."""
-        grouped: dict[tuple[str, str], dict[float, FloatArray]] = {}
+        grouped: dict[tuple[str, str], dict[float, tuple[FloatArray, LayerKey]]] = {}
         for key in self.keys:
             skeleton.index(key.joint)  # an unknown joint is refused
             if self.mask and key.joint not in self.mask:
                 continue
             if key.rotation is not None:
-                grouped.setdefault((key.joint, "rotation"), {})[key.time_s] = SO3(key.rotation).log()
+                grouped.setdefault((key.joint, "rotation"), {})[key.time_s] = SO3(key.rotation).log(), key
             elif key.joint != skeleton.names[0]:
                 raise InputError(f"an offset of '{key.joint}'", f"Only the root '{skeleton.names[0]}' is moved")
             elif key.offset is not None:
-                grouped.setdefault((key.joint, "offset"), {})[key.time_s] = key.offset
+                grouped.setdefault((key.joint, "offset"), {})[key.time_s] = key.offset, key
         return {name: _interpolate(values, times) for name, values in grouped.items()}
 
 
-def _interpolate(values: dict[float, FloatArray], times: FloatArray) -> FloatArray:
-    """Monotone cubics through the values, held before the first key and after the last one."""
+def _interpolate(values: dict[float, tuple[FloatArray, LayerKey]], times: FloatArray) -> FloatArray:
+    """Cubics through the values, held before the first key and after the last one; monotone where no slope is given."""
     at = np.array(sorted(values))
-    rows = np.stack([values[time] for time in at.tolist()])
+    rows = np.stack([values[time][0] for time in at.tolist()])
     if len(at) == 1:
         return np.repeat(rows, len(times), axis=0)
-    from scipy.interpolate import PchipInterpolator
+    from scipy.interpolate import CubicHermiteSpline, PchipInterpolator
 
-    return np.asarray(PchipInterpolator(at, rows)(np.clip(times, at[0], at[-1])), dtype=np.float64)
+    curve = PchipInterpolator(at, rows)
+    if any(key.slope for _, key in values.values()):
+        slopes = curve.derivative()(at)
+        for row, time in zip(slopes, at.tolist(), strict=True):
+            for axis, slope in values[time][1].slope.items():
+                row[AXES.index(axis)] = slope
+        curve = CubicHermiteSpline(at, rows, slopes)
+    return np.asarray(curve(np.clip(times, at[0], at[-1])), dtype=np.float64)
 
 
 def apply_layers(motion: Motion, layers: Sequence[Layer]) -> Motion:
@@ -79,7 +92,7 @@ def apply_layers(motion: Motion, layers: Sequence[Layer]) -> Motion:
               p'(t) = p(t) + \sum_\ell w_\ell\,o_\ell(t)
 
     where :math:`\phi` runs through the logarithms of a layer's keys by monotone cubics (Fritsch and Carlson), so that
-    nothing swings past a key. Joints that no layer keys keep their bits.
+    nothing swings past a key whose slope is not given. Joints that no layer keys keep their bits.
 
     Args:
         motion: any clip.

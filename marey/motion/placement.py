@@ -40,10 +40,10 @@ def headings(motion: Motion, roles: RoleMap | None = None) -> FloatArray:
     roles = role_map(motion.skeleton) if roles is None else roles
     pairs = [(roles[a], roles[b]) for a, b in _ACROSS if a in roles and b in roles]
     if pairs:
-        positions = motion.joint_positions()
-        lines = np.stack([positions[:, left] - positions[:, right] for left, right in pairs])
+        left, right = map(list, zip(*pairs, strict=True))
+        lines = motion.map_frames(lambda positions, _: positions[:, left] - positions[:, right])
         lines /= np.maximum(np.linalg.norm(lines, axis=-1, keepdims=True), 1e-9)
-        across = lines.sum(axis=0)
+        across = lines.sum(axis=1)
     else:
         across = motion.rotations[:, 0] @ np.array([1.0, 0.0, 0.0])
     # Only frames in which that line is level enough tell the yaw

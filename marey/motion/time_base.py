@@ -402,7 +402,12 @@ def check_time_base(motion: Motion) -> TimeBase:
         is_fast = is_too_fast(cues, is_doubtful=is_doubtful)
         rate_hz *= 0.5
         suggested_hz = rate_hz if is_fast else suggested_hz
-        slower = find_body(replace(motion, rate_hz=rate_hz)) if is_fast or _is_beyond_human(cues) else None
+        # A cue may be more than double speed makes of a human
+        is_beyond = any(
+            value > WEIGHTS[name].high if WEIGHTS[name].slope > 0.0 else value < WEIGHTS[name].low
+            for name, value in cues.items()
+        )
+        slower = find_body(replace(motion, rate_hz=rate_hz)) if is_fast or is_beyond else None
         if slower is None:
             break
         cues = measure_cues(slower)
@@ -435,14 +440,6 @@ def is_too_fast(cues: Mapping[str, float], *, is_doubtful: bool) -> bool:
     if log_odds > FLAG_ABOVE and (has_witnesses or cues.get("free fall", 0.0) > FALL_ALONE):
         return True
     return log_odds > FLAG_BY_TIMES and times > TIMES_ALONE
-
-
-def _is_beyond_human(cues: Mapping[str, float]) -> bool:
-    """Tell whether a cue is more than double speed makes of a human."""
-    return any(
-        value > WEIGHTS[name].high if WEIGHTS[name].slope > 0.0 else value < WEIGHTS[name].low
-        for name, value in cues.items()
-    )
 
 
 def score_cues(cues: Mapping[str, float], bias: float = BIAS, weights: Mapping[str, CueWeight] = WEIGHTS) -> float:

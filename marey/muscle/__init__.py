@@ -1,7 +1,9 @@
 """Muscles: soft bodies moved by activation splines, and optimal control of them."""
 
 from marey.base import deprecated_names, guard_room
+from marey.muscle.body.contact import ContactBox, ContactPlane
 from marey.muscle.body.soft_body import BodySettings, SoftBody
+from marey.muscle.body.surface_contact import BodyContact
 from marey.muscle.human.activations import MuscleTrack, estimate_activations
 from marey.muscle.human.arm_reach import (
     ElbowFlexion,
@@ -22,6 +24,7 @@ from marey.muscle.human.pictures import (
 )
 from marey.muscle.mesh.surface_mesh import SURFACE_SUFFIXES, SurfaceMesh
 from marey.muscle.mesh.tet_mesh import TetMesh
+from marey.muscle.muscles.embedding import EmbeddedSurface, embed_surface
 from marey.muscle.muscles.forces import Muscles
 from marey.muscle.muscles.programmes import load_programmes
 from marey.muscle.muscles.spline import ActivationSpline
@@ -33,15 +36,17 @@ from marey.muscle.optimal_control.solve import SceneControl, solve_control, solv
 from marey.muscle.scene.film import FILM_FILE_SUFFIXES as FILM_SUFFIXES
 from marey.muscle.scene.film import BoneTrack, Film, Paint
 from marey.muscle.scene.run import SceneModel, SoftBodyScene, load_scene, make_mesh_scene, scene_names
-from marey.muscle.scene.surface import EmbeddedSurface, embed_surface
 from marey.muscle.scene.tables import ProgrammePart, SeedPart
 
 __all__ = [
     "FILM_SUFFIXES",
     "SURFACE_SUFFIXES",
     "ActivationSpline",
+    "BodyContact",
     "BodySettings",
     "BoneTrack",
+    "ContactBox",
+    "ContactPlane",
     "ControlResult",
     "ElbowFlexion",
     "EmbeddedSurface",

@@ -4,11 +4,9 @@ from marey.base import deprecated_names, guard_room
 from marey.picture.bodies import Palette, body_solids
 from marey.picture.files import PICTURE_SUFFIXES, save_film, save_image, save_pictures
 from marey.picture.motions import ground_level, main_heading, make_light, motion_scene, render_motion
-from marey.picture.notebook import motion_html
-from marey.picture.pages import describe_clip, describe_world, save_page
+from marey.picture.pages import describe_clip, describe_world, motion_html, save_page
 from marey.picture.plots import PhysicsCurves, plot_angles, plot_contacts, plot_physics, plot_speed
 from marey.picture.raycast.capsules import Image, encode_srgb
-from marey.picture.raycast.meshes import TriangleMesh
 from marey.picture.raycast.scene import (
     CapsuleBatch,
     GroundMarks,
@@ -16,6 +14,7 @@ from marey.picture.raycast.scene import (
     Margins,
     PinholeCamera,
     RenderScene,
+    TriangleMesh,
     fit_height,
     frame_balls,
     linear_from_srgb,

@@ -17,8 +17,16 @@ from numpy.typing import NDArray
 from marey.base import InputError, MissingExtraError, MissingFileError, UnknownNameError, atomic_file
 from marey.io import Character
 from marey.motion import Motion
-from marey.picture.bodies import PALETTES, Figure, Palette, body_solids, contacts_or_detect
-from marey.picture.characters import CharacterLike, draw_figures, find_character
+from marey.picture.bodies import (
+    PALETTES,
+    CharacterLike,
+    Figure,
+    Palette,
+    body_solids,
+    contacts_or_detect,
+    draw_figures,
+    find_character,
+)
 from marey.picture.motions import (
     FADE_M,
     fit_camera,
@@ -30,8 +38,7 @@ from marey.picture.motions import (
     smooth_camera_path,
 )
 from marey.picture.raycast.capsules import Image, encode_srgb
-from marey.picture.raycast.meshes import TriangleMesh
-from marey.picture.raycast.scene import GroundMarks, GroundPattern, PinholeCamera, RenderScene
+from marey.picture.raycast.scene import GroundMarks, GroundPattern, PinholeCamera, RenderScene, TriangleMesh
 from marey.picture.raycast.triangles import render
 from marey.picture.worlds import Scenery, build_scenery, find_steps, place_objects
 from marey.world import Sketch, World

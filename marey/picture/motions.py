@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,16 +13,17 @@ from marey.io import Character, pose_vertices
 from marey.motion import Contacts, Motion, contact_positions, headings
 from marey.picture.bodies import (
     PALETTES,
+    CharacterLike,
     Figure,
     Palette,
     contacts_or_detect,
+    draw_figures,
+    find_character,
     foot_prints,
     place_capsules,
     root_path,
 )
-from marey.picture.characters import CharacterLike, draw_figures, find_character
 from marey.picture.raycast.capsules import Image
-from marey.picture.raycast.meshes import TriangleMesh
 from marey.picture.raycast.scene import (
     GroundMarks,
     GroundPattern,
@@ -30,6 +31,7 @@ from marey.picture.raycast.scene import (
     Margins,
     PinholeCamera,
     RenderScene,
+    TriangleMesh,
     frame_balls,
     linear_from_srgb,
     view_axes,
@@ -198,48 +200,14 @@ def render_motion(
     frames: int | Sequence[int] | ArrayLike,
     *,
     size: tuple[int, int] = (960, 540),
-    camera: PinholeCamera | None = None,
-    view: str = "three-quarter",
-    palettes: Sequence[Palette] = PALETTES,
-    spacing_m: float | None = None,
-    prints: bool = True,
-    world: World | Sketch | None = None,
-    character: CharacterLike | None = None,
-    body: str = "auto",
     threads: int = 1,
+    **options: Any,
 ) -> Image:
     """Draw the bodies of one motion, or of several in different colours, at some frames: ``(H, W, 3)``.
 
-    Args:
-        motion: a clip, or clips to compare. Contacts are detected where a clip has none.
-        frames: frame numbers, drawn in every clip; a shorter clip shows its last. Earlier bodies are paler.
-        size: (width, height) of the picture.
-        camera: from where; placed to see everything if not given.
-        view: ``"side"``, ``"three-quarter"``, ``"front"`` or ``"top"`` of the first motion, if no camera is given.
-        palettes: one for each motion, taken in turn.
-        spacing_m: sets several motions this far apart, side by side across their direction [m]; 0 lays one over
-            the other. 1.2 m by default.
-        prints: draw foot plants and the path of the root.
-        world: what stands around, drawn too; the ground is then at height 0.
-        character: a character, or its file, on whose skeleton the motions are; by default that of each clip's own
-            file, where it holds a skinned mesh.
-        body: ``"capsules"`` for a plain body, ``"mesh"`` to insist on a character, ``"auto"``.
-        threads: how many draw.
+    ``options`` are those of :func:`motion_scene`; ``threads`` is how many draw.
     """
-    scene = motion_scene(
-        motion,
-        frames,
-        size=size,
-        camera=camera,
-        view=view,
-        palettes=palettes,
-        spacing_m=spacing_m,
-        prints=prints,
-        world=world,
-        character=character,
-        body=body,
-    )
-    return render(scene, size, threads=threads)
+    return render(motion_scene(motion, frames, size=size, **options), size, threads=threads)
 
 
 def motion_scene(
@@ -256,7 +224,23 @@ def motion_scene(
     character: CharacterLike | None = None,
     body: str = "auto",
 ) -> RenderScene:
-    """What :func:`render_motion` draws, as plain data; the arguments are the same."""
+    """What :func:`render_motion` draws, as plain data.
+
+    Args:
+        motion: a clip, or clips to compare. Contacts are detected where a clip has none.
+        frames: frame numbers, drawn in every clip; a shorter clip shows its last. Earlier bodies are paler.
+        size: (width, height) of the picture.
+        camera: from where; placed to see everything if not given.
+        view: ``"side"``, ``"three-quarter"``, ``"front"`` or ``"top"`` of the first motion, if no camera is given.
+        palettes: one for each motion, taken in turn.
+        spacing_m: sets several motions this far apart, side by side across their direction [m]; 0 lays one over
+            the other. 1.2 m by default.
+        prints: draw foot plants and the path of the root.
+        world: what stands around, drawn too; the ground is then at height 0.
+        character: a character, or its file, on whose skeleton the motions are; by default that of each clip's own
+            file, where it holds a skinned mesh.
+        body: ``"capsules"`` for a plain body, ``"mesh"`` to insist on a character, ``"auto"``.
+    """
     motions = [motion] if isinstance(motion, Motion) else list(motion)
     if not motions or not palettes:
         raise InputError("no motion or no palette to draw", "Give at least one of each")

@@ -2,6 +2,7 @@
 
 The page holds a description (JSON), one block of 32-bit floats (base64) and the player, which is built from ``web/``
 and lies beside this file in an installed wheel. It asks nothing of the network.
+In a notebook a motion shows itself: a small film strip and its facts.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,12 +19,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, MissingFileError, write_atomically
-from marey.motion import Motion, find_runs, mean_speed
-from marey.picture.bodies import body_of, contacts_or_detect, joint_sides
+from marey.motion import Motion, find_runs
+from marey.picture.bodies import body_of, contacts_or_detect, joint_sides, list_facts
 from marey.picture.motions import ground_level
 from marey.picture.raycast.capsules import encode_srgb
-from marey.picture.raycast.meshes import TriangleMesh
-from marey.picture.raycast.scene import GroundMarks
+from marey.picture.raycast.scene import GroundMarks, TriangleMesh
+from marey.picture.strips import film_strip
 from marey.picture.worlds import build_scenery
 from marey.skeleton import contact_points
 from marey.world import Sketch, World
@@ -84,7 +86,9 @@ def save_page(
         raise InputError("a page needs a motion", "Give at least one clip")
     if bands and len(bands) != len(motions):
         raise InputError(f"there are bands for {len(bands)} of {len(motions)} motions", "Give one mapping for each")
-    script = read_player() if player is None else player
+    if player is None and not PLAYER.is_file():
+        raise MissingFileError(str(PLAYER), "The player is part of a wheel; in a checkout, build it with `make web`.")
+    script = PLAYER.read_text(encoding="utf-8") if player is None else player
     numbers = _NumberBlock()
     rows = bands or [{} for _ in motions]
     clips = [
@@ -120,13 +124,6 @@ def save_page(
     write_atomically(Path(path), page)
 
 
-def read_player() -> str:
-    """Return the built player's script."""
-    if not PLAYER.is_file():
-        raise MissingFileError(str(PLAYER), "The player is part of a wheel; in a checkout, build it with `make web`.")
-    return PLAYER.read_text(encoding="utf-8")
-
-
 def describe_clip(motion: Motion, bands: Mapping[str, Spans], add: Callable[[FloatArray], Any]) -> dict[str, Any]:
     """Everything of a clip but its frames, as the player reads it: joints, capsules, contacts, bands, facts.
 
@@ -160,13 +157,7 @@ def describe_clip(motion: Motion, bands: Mapping[str, Spans], add: Callable[[Flo
             {"name": name, "spans": [dict(zip(("start_s", "stop_s", "level", "text"), s, strict=True)) for s in spans]}
             for name, spans in bands.items()
         ],
-        "facts": [
-            ("joints", str(skeleton.num_joints)),
-            ("frames", f"{motion.num_frames} at {motion.rate_hz:g} Hz"),
-            ("duration", f"{motion.duration_s:.2f} s"),
-            ("mean speed", f"{mean_speed(motion):.2f} m/s"),
-            *(("warning", text) for text in motion.load_report.warnings),
-        ],
+        "facts": [*list_facts(motion), *(("warning", text) for text in motion.load_report.warnings)],
     }
 
 
@@ -216,3 +207,38 @@ def _flat_marks(marks: GroundMarks) -> list[TriangleMesh]:
             mesh = TriangleMesh.join([meshes.pop(), mesh])
         meshes.append(mesh)
     return meshes
+
+
+COUNT: Final = 6  # bodies on the strip
+WIDTH_PX: Final = 840
+MAX_FRAMES: Final = 2000  # of a longer clip every second frame or fewer are looked at
+MAX_WARNINGS: Final = 3
+
+
+def motion_html(motion: Motion) -> str:
+    """Return a strip as a picture and a table of facts, as HTML; a clip that cannot be drawn has its facts only."""
+    rows = list_facts(motion)
+    if motion.contacts is not None:
+        rows.append(("contacts", ", ".join(motion.contacts.names)))
+    if motion.source is not None:
+        rows.append(("file", f"{motion.source.path} ({motion.source.format}, {motion.source.unit})"))
+    warnings = motion.load_report.warnings
+    rows += [("warning", text) for text in warnings[:MAX_WARNINGS]]
+    if len(warnings) > MAX_WARNINGS:
+        rows.append(("warning", f"and {len(warnings) - MAX_WARNINGS} more in load_report.warnings"))
+    cells = "".join(f"<tr><th style='text-align:left'>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in rows)
+    return f"<div><b>{escape(motion.name)}</b>{_strip_tag(motion)}<table>{cells}</table></div>"
+
+
+def _strip_tag(motion: Motion) -> str:
+    """The strip as an image that is part of the page."""
+    from PIL import Image as Pillow
+
+    few = motion[:: max(1, motion.num_frames // MAX_FRAMES)]
+    try:
+        image = film_strip(few, count=COUNT, width=WIDTH_PX, caption=False)
+    except Exception as error:  # a notebook shows what there is
+        return f"<p>no picture: {escape(str(error))}</p>"
+    file = BytesIO()
+    Pillow.fromarray(image).save(file, format="PNG")
+    return f"<br><img alt='film strip' src='data:image/png;base64,{b64encode(file.getvalue()).decode()}'>"

@@ -128,17 +128,23 @@ def _make_panels(count: int, height_in: float) -> tuple[Figure, list[Axes]]:
 def _label_axis(axis: Axes, ylabel: str) -> None:
     axis.set_ylabel(ylabel, fontsize=9)
     if len(axis.get_legend_handles_labels()[0]) <= 12:
-        axis.legend(
-            fontsize=7, loc="lower right", bbox_to_anchor=(1.0, 0.97), borderaxespad=0.0, frameon=False, ncols=12
-        )
+        _add_legend(axis)
+
+
+def _add_legend(axis: Axes) -> None:
+    axis.legend(fontsize=7, loc="lower right", bbox_to_anchor=(1.0, 0.97), borderaxespad=0.0, frameon=False, ncols=12)
+
+
+def _style_axis(axis: Axes) -> None:
+    axis.grid(visible=True, color="#e6e8eb", linewidth=0.6)
+    axis.set_axisbelow(True)
+    axis.tick_params(labelsize=8)
+    axis.spines[["top", "right"]].set_visible(False)
 
 
 def _finish_figure(figure: Figure, last: Axes, motion: Motion, path: str | os.PathLike[str] | None) -> Figure:
     for axis in cast(list[Axes], figure.axes):
-        axis.grid(visible=True, color="#e6e8eb", linewidth=0.6)
-        axis.set_axisbelow(True)
-        axis.tick_params(labelsize=8)
-        axis.spines[["top", "right"]].set_visible(False)
+        _style_axis(axis)
     last.set_xlabel("time [s]", fontsize=9)
     last.set_xlim(0.0, max(motion.duration_s, 1.0 / motion.rate_hz))
     cast(Any, figure).suptitle(motion.name, fontsize=10)
@@ -184,7 +190,18 @@ def plot_physics(curves: PhysicsCurves, path: str | os.PathLike[str] | None = No
 
     figure: Any = Figure(figsize=(9.0, 1.2 + sum(HEIGHTS)), dpi=DPI, layout="constrained")
     axes = list(figure.subplots(5, 1, sharex=True, gridspec_kw={"height_ratios": HEIGHTS}))
-    draw_validity_bar(axes[0], curves)
+    # The timeline: one coloured stretch a span, with its cause where there is room
+    bar, total = axes[0], max(float(curves.times[-1] - curves.times[0]), 1e-9)
+    for start, stop, colour, word in curves.spans:
+        bar.axvspan(start, stop, color=SPAN_COLOURS[colour], linewidth=0.0)
+        if word and (stop - start) > LABEL_SHARE * total:
+            middle = 0.5 * (start + min(stop, float(curves.times[-1])))
+            bar.text(middle, 0.5, word, ha="center", va="center", fontsize=7, color="white", clip_on=True)
+    bar.set_ylim(0.0, 1.0)
+    bar.set_yticks([])
+    bar.set_ylabel("valid", fontsize=9)
+    bar.spines[["top", "right", "left", "bottom"]].set_visible(False)
+    bar.tick_params(bottom=False)
     up = axes[1]
     up.axhline(1.0, color="#b6bcc4", linewidth=0.7, linestyle=":")
     up.plot(curves.times, curves.forces[:, 1], color=MIDDLE, linewidth=2.6, alpha=0.55, label="needed")
@@ -213,37 +230,17 @@ def plot_physics(curves: PhysicsCurves, path: str | os.PathLike[str] | None = No
     missing.set_ylabel("missing [bw]", fontsize=8)
     for axis in axes[1:]:
         # Grid, legend and a grey ground where nothing touches
-        axis.grid(visible=True, color="#e6e8eb", linewidth=0.6)
-        axis.set_axisbelow(True)
-        axis.tick_params(labelsize=8)
-        axis.spines[["top", "right"]].set_visible(False)
+        _style_axis(axis)
         low, high = axis.get_ylim()
         axis.fill_between(curves.times, low, high, where=curves.flight, color="#eef1f4", linewidth=0.0, zorder=0)
         axis.set_ylim(low, high)
-        axis.legend(
-            fontsize=7, loc="lower right", bbox_to_anchor=(1.0, 0.97), borderaxespad=0.0, frameon=False, ncols=6
-        )
+        _add_legend(axis)
     axes[-1].set_xlabel("time [s]", fontsize=9)
     axes[-1].set_xlim(float(curves.times[0]), float(curves.times[-1]))
     figure.suptitle(curves.title, fontsize=9, wrap=True)
     if path is not None:
         save_figure(cast("Figure", figure), path)
     return cast("Figure", figure)
-
-
-def draw_validity_bar(axis: Axes, curves: PhysicsCurves) -> None:
-    """The timeline: one coloured stretch a span, with its cause where there is room."""
-    total = max(float(curves.times[-1] - curves.times[0]), 1e-9)
-    for start, stop, colour, word in curves.spans:
-        axis.axvspan(start, stop, color=SPAN_COLOURS[colour], linewidth=0.0)
-        if word and (stop - start) > LABEL_SHARE * total:
-            middle = 0.5 * (start + min(stop, float(curves.times[-1])))
-            axis.text(middle, 0.5, word, ha="center", va="center", fontsize=7, color="white", clip_on=True)
-    axis.set_ylim(0.0, 1.0)
-    axis.set_yticks([])
-    axis.set_ylabel("valid", fontsize=9)
-    axis.spines[["top", "right", "left", "bottom"]].set_visible(False)
-    axis.tick_params(bottom=False)
 
 
 def _mask_curve(curves: PhysicsCurves, k: int) -> FloatArray:

@@ -12,8 +12,16 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, UnknownNameError
 from marey.motion import Motion, mean_speed
-from marey.picture.bodies import PALETTES, Figure, Palette, contacts_or_detect, foot_prints
-from marey.picture.characters import CharacterLike, draw_figures, find_character
+from marey.picture.bodies import (
+    PALETTES,
+    CharacterLike,
+    Figure,
+    Palette,
+    contacts_or_detect,
+    draw_figures,
+    find_character,
+    foot_prints,
+)
 from marey.picture.motions import (
     ground_focus,
     ground_level,
@@ -26,12 +34,12 @@ from marey.picture.motions import (
     strip_frames,
 )
 from marey.picture.raycast.capsules import Image
-from marey.picture.raycast.meshes import TriangleMesh
 from marey.picture.raycast.scene import (
     GroundMarks,
     GroundPattern,
     Margins,
     RenderScene,
+    TriangleMesh,
     fit_height,
     view_axes,
     view_direction,

@@ -158,23 +158,14 @@ def hold_plants(motion: Motion) -> Correction:
 
 def repair_physics(motion: Motion, settings: CleaningSettings = CLEANING_SETTINGS) -> Correction:
     """Move stretches that no body could make as little as needed; a stretch that gets no better stays."""
-    from marey.dynamics import check_validity
-    from marey.pipeline.repair import find_invalid_stretches, repair_stretch
+    from marey.pipeline.repair import repair_motion
 
-    report = check_validity(motion)
-    stretches = find_invalid_stretches(report, motion.rate_hz)
-    findings: list[str] = []
-    for start_s, stop_s in stretches:
-        when = f"{start_s:.2f}-{stop_s:.2f} s"
-        moved = repair_stretch(motion, start_s, stop_s, settings.repair_time_s / len(stretches))
-        # Judged over the whole clip, not by the solver
-        again = report if moved is None else check_validity(moved)
-        if moved is not None and again.valid_fraction > report.valid_fraction:
-            motion, report = moved, again
-            findings.append(f"{when} repaired: {report.valid_fraction:.0%} of the frames valid")
-        else:
-            findings.append(f"{when} not repaired: no more of the clip would be valid")
-    return Correction(motion, tuple(findings))
+    done = repair_motion(motion, limit_s=settings.repair_time_s)
+    words = {True: "repaired", False: "not repaired: no more of the clip would be valid"}
+    found = tuple(f"{start_s:.2f}-{stop_s:.2f} s {words[is_kept]}" for start_s, stop_s, is_kept in done.stretches)
+    return Correction(
+        done.motion, found and (*found, f"{done.after:.0%} of the frames valid, {done.before:.0%} before")
+    )
 
 
 Step = Callable[[Motion, CleaningSettings], Correction]

@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from marey.base import FloatArray
-from marey.contacts import contact_phases, ensure_contacts, slide_mm
-from marey.measure import Measurement, measure_motion
+from marey.contacts import contact_phases, ensure_contacts
+from marey.measure import LEAST_METER_FRAMES, Measurement, measure_motion
 from marey.motion import Motion, contact_positions, find_runs, headings
 from marey.skeleton import contact_points
 from marey.world import Sketch, World, segment_distance
@@ -29,7 +29,7 @@ STILL_MPS: Final = 0.15  # [m/s] a slower root stands
 LEAST_STOP_S: Final = 0.5  # [s] a shorter stand is no stop
 END_S: Final = 1.5  # [s] at either end, in which a walk sets out and comes to rest
 LEAST_FLIGHT_S: Final = 0.1  # [s]
-LEAST_METER_FRAMES: Final = 12  # shorter clips have no steps to measure
+LEAST_SCRAPED_M: Final = 0.01  # [m] a foot that slides scrapes farther; what scrapes less is in the air
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,6 @@ class SketchCheck:
     goal_m: float  # [m] root from the goal in the last frame
     off_path_m: float  # [m] farthest that the root is from the path; 0 without one
     off_corridor_m: float  # [m] farthest that the root is outside the corridor; 0 inside, or without a path
-    slide_mm: float  # [mm] farthest that a point in contact moves in one frame; of toes ball or end, as the foot rolls
     penetration_mm: float  # [mm] deepest that a sole is under the ground
     wet_plants: int  # contacts of heels and toes that are in a river, on no stone, at any frame
     wet_mm: float = 0.0  # [mm] deepest of them, from the nearest bank or stone
@@ -53,7 +52,8 @@ class SketchCheck:
     turned_deg: float = 0.0  # sum of all turning of the smoothed heading
     flights: int = 0  # that nobody asked for
     stops_s: float = 0.0  # [s] of standing that nobody asked for
-    things: tuple[str, ...] = ()  # what of the body is inside what, by the meter
+    scraped_m: float = 0.0  # [m] way of both feet over their floor, by the meter
+    things: tuple[str, ...] = ()  # what of the body is inside what, and feet that slide or scrape, by the meter
     faults: tuple[str, ...] = ()  # what else the meter finds wrong
     broken: tuple[str, ...] = ()  # constraints of the sketch that the motion does not keep
 
@@ -110,7 +110,6 @@ def check_motion(motion: Motion, sketch: Sketch, *, reaches_m: Sequence[float] =
         goal_m=float(np.linalg.norm(ground[-1] - np.array(sketch.goal.position))),
         off_path_m=off_path,
         off_corridor_m=max(0.0, off_path - 0.5 * sketch.corridor_m),
-        slide_mm=float(slide_mm(motion).max(initial=0.0)),
         penetration_mm=1000.0 * max(0.0, -float(soles.min(initial=0.0))),
         wet_plants=len(wet),
         wet_mm=1000.0 * max(wet, default=0.0),
@@ -166,12 +165,16 @@ def _measure_course(motion: Motion, sketch: Sketch) -> dict[str, Any]:
 
 
 def _read_meter(motion: Motion, sketch: Sketch) -> dict[str, Any]:
-    """Faults that the meter finds, those of the world apart."""
+    """What the meter says: way scraped, and faults, those that break a sketch apart."""
     if motion.num_frames < LEAST_METER_FRAMES:
         return {}
     measured: Measurement = measure_motion(motion, world=sketch.world)
-    inside = tuple(str(fault) for fault in measured.faults if fault.kind == "obstacle")
-    return {"things": inside, "faults": tuple(str(fault) for fault in measured.faults if fault.kind != "obstacle")}
+    scraped, things, others = measured.scraped_m, list[str](), list[str]()
+    for fault in measured.faults:
+        start, stop = (min(round(at * motion.rate_hz), len(scraped) - 1) for at in (fault.start_s, fault.stop_s))
+        is_sliding = fault.kind == "slide" and scraped[stop] - scraped[start] > LEAST_SCRAPED_M
+        (things if is_sliding or fault.kind in ("obstacle", "scrape") else others).append(str(fault))
+    return {"scraped_m": float(scraped[-1]), "things": tuple(things), "faults": tuple(others)}
 
 
 def find_broken(check: SketchCheck, motion: Motion, sketch: Sketch) -> tuple[str, ...]:

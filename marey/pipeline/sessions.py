@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, cast
@@ -38,54 +39,57 @@ COMMANDS: Final = Parameter(  # of a live session that is run again
 )  # fmt: skip
 
 
-class LiveClock:
-    """Time of a live session: ``pause`` holds it, ``single_step`` holds it after one step."""
+class LiveSession(ABC):
+    """A session that goes on by frames of ``LIVE_RATE_HZ``; what it obeyed is kept, so that a recipe can run it again.
+
+    The control ``pause`` holds its time, ``single_step`` holds it after one frame, ``over_s`` tells how to obey others.
+    """
 
     def __init__(self) -> None:
-        self.is_paused = False
-
-    def take(self, args: Settings) -> tuple[dict[str, Any], bool]:
-        """The arguments that are left for the session, and whether time goes on by a step."""
-        left = dict(args)
-        is_single = bool(left.pop("single_step", False))
-        self.is_paused = bool(left.pop("pause", self.is_paused)) or is_single
-        return left, is_single or not self.is_paused
-
-
-class LiveSession(DragSession, Protocol):
-    """A session that a recipe can run again."""
+        self.step: int = 0
+        self.log: list[dict[str, Any]] = []
+        self._is_paused = False
 
     @property
+    @abstractmethod
     def is_over(self) -> bool:
         """Whether it has come to its own end."""
-        ...
 
+    @abstractmethod
     def apply(self, changes: Settings) -> None:
         """Obey the controls that changed."""
-        ...
 
+    @abstractmethod
     def advance(self) -> None:
-        """Go on by one frame of ``LIVE_RATE_HZ``."""
-        ...
+        """Go on by one frame, and count it in ``step``."""
 
+    @abstractmethod
+    def end(self, args: Settings) -> ToolResult:
+        """Finish, as a :class:`DragSession` does."""
 
-def obey(session: LiveSession, changes: Settings, together: tuple[str, ...] = ()) -> tuple[dict[str, Any], list[str]]:
-    """Obey each control on its own: what was obeyed, to be kept in a log, and a sentence for each that was refused.
+    def take_frame(self, args: Settings) -> list[str]:
+        """Obey the controls and go on by a frame, unless time is held; a sentence for each control that was refused."""
+        changes = dict(args)
+        is_single = bool(changes.pop("single_step", False))
+        self._is_paused = bool(changes.pop("pause", self._is_paused)) or is_single
+        done, refused = self.obey(changes)
+        if done:
+            self.log.append({"step": self.step, **done})
+        if is_single or not self._is_paused:
+            self.advance()
+        return refused
 
-    Args:
-        session: which goes on whatever it is asked for.
-        changes: controls and their values.
-        together: controls that say how the others are obeyed.
-    """
-    shared = {name: changes[name] for name in together if name in changes}
-    done, refused = dict[str, Any](), list[str]()
-    for name, value in changes.items():
-        try:
-            session.apply({name: value, **shared})
-            done[name] = value
-        except (MareyError, TypeError, ValueError, KeyError, AttributeError) as error:
-            refused.append(str(error) if isinstance(error, MareyError) else f"'{name}' cannot be {value!r:.80}")
-    return done, refused
+    def obey(self, changes: Settings) -> tuple[dict[str, Any], list[str]]:
+        """Obey each control on its own: what was obeyed, and a sentence for each that was refused."""
+        shared = {name: changes[name] for name in ("over_s",) if name in changes}
+        done, refused = dict[str, Any](), list[str]()
+        for name, value in changes.items():
+            try:
+                self.apply({name: value, **shared})
+                done[name] = value
+            except (MareyError, TypeError, ValueError, KeyError, AttributeError) as error:
+                refused.append(str(error) if isinstance(error, MareyError) else f"'{name}' cannot be {value!r:.80}")
+        return done, refused
 
 
 def replay_session(context: ToolContext, session: LiveSession, settings: Settings) -> ToolResult:
@@ -98,7 +102,7 @@ def replay_session(context: ToolContext, session: LiveSession, settings: Setting
     count = max(2, round(settings["seconds"] * LIVE_RATE_HZ))
     for n in range(count):
         for changes in rows.get(n, ()):
-            refused = obey(session, changes, ("over_s",))[1]
+            refused = session.obey(changes)[1]
             if refused:
                 raise InputError(f"a command of step {n} cannot be obeyed: {refused[0]}", "Remove it from the recipe")
         session.advance()

@@ -149,8 +149,6 @@ def check_sketch(sketch: Sketch, line: StraightPath) -> None:
     for kind in ("pick", "place", "stop"):
         if any(event.kind == kind for event in sketch.events):
             raise InputError(f"a {kind} event, and the space-time engine walks or jumps", "Take the graph engine")
-    if sketch.key_poses:
-        raise InputError("key poses, which the space-time engine takes from problems only", "Use marey optimize")
     if sum(event.kind == "jump" for event in sketch.events) > 1:
         raise InputError("several jumps, and the space-time engine solves one at a time", "Take another engine")
     if line.length_m > MAX_WALK_M:

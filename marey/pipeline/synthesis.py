@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,23 +20,24 @@ from marey.world import Sketch
 
 if TYPE_CHECKING:
     from marey.dynamics import ValidityReport
-    from marey.graph import MotionGraph, SearchResult
+    from marey.graph import MotionGraph, SearchResult, SearchSolution
     from marey.locomotion import LocomotionModel
     from marey.motion import Motion
 
 
+OnMotion = Callable[["Motion", "SearchSolution"], None]
 ENGINES: Final = ("auto", "graph", "locomotion", "spacetime")
 SOLVED: Final = "SOLVED"  # of an engine that proves nothing
 RATE_HZ: Final = 60.0
 MIN_FRAMES: Final = 3  # of a motion whose physics can be checked
-BUDGET_S: Final = 10.0  # [s] of search,
-LONGER_S: Final = 30.0  # [s] and of a second one where the first finds no motion
+BUDGET_S: Final = 10.0  # [s] of search
+WORTH_SHOWING: Final = 0.97  # [-] of the cost of the motion shown last, below which a better one is rebuilt and shown
 USUAL_MPS: Final = 1.2  # [m/s] of a walk whose speed nobody asked for
 MAX_MADE_FRAMES: Final = 500_000  # over two hours at 60 Hz
 LOCOMOTION_OPTIONS: Final = ("speed_mps", "run", "style", "leg_length_m")  # that "auto" leaves out for other engines
 GRAPH_OPTIONS: Final = (
     "on_solution", "cancel", "heuristic", "pick_tolerance_m", "few", "until", "fallback", "calm", "method", "settings",
-    "max_states",
+    "max_states", "objective",
 )  # fmt: skip
 MAX_WARP: Final = 1.2  # [-] by which a motion of a graph is played faster or slower for the speed of a sketch
 LEAST_VALID: Final = 0.9  # [-] of the frames: fewer are told
@@ -84,8 +85,7 @@ class SynthesisResult(Result):
     @property
     def way_m(self) -> float:
         """Way of the root over the ground [m]; 0 without a motion."""
-        ground = np.zeros((1, 2)) if self.motion is None else self.motion.root_positions[:, [0, 2]]
-        return float(np.linalg.norm(np.diff(ground, axis=0), axis=1).sum())
+        return 0.0 if self.errors is None else self.errors.way_m
 
     def to_json(self) -> dict[str, Any]:
         """Facts for a report."""
@@ -130,7 +130,7 @@ class SynthesisResult(Result):
         if self.errors.off_path_m > 0.0:
             text += f"; the root stays within {100.0 * self.errors.off_path_m:.0f} cm of the path"
             text += f" ({self.errors.off_corridor_m * 100.0:.0f} cm outside the corridor)"
-        text += f"; feet slide {self.errors.slide_mm:.1f} mm a frame at most"
+        text += f"; feet scrape {100.0 * self.errors.scraped_m:.0f} cm in all"
         if self.touched is not None:
             return f"{text}; {self.touched.sentence}"
         return text if self.validity is None else f"{text}; {self.validity.valid_fraction:.0%} of it valid"
@@ -155,6 +155,7 @@ def synthesize_sketch(
     refine: bool = True,
     check: bool = True,
     touch_up: bool = False,
+    on_motion: OnMotion | None = None,
     **options: Any,
 ) -> SynthesisResult:
     """Make the motion that a sketch asks for.
@@ -168,13 +169,15 @@ def synthesize_sketch(
         rate_hz: frames per second of the motion.
         k: motions that the graph may blend, 1 or 2.
         epsilon: schedule of the search, falling; down to the best by default.
-        budget_s: time for the search of the graph, by default 10 s, and 30 s more where these find nothing; or for the
-            optimisation, 120 s.
+        budget_s: time for the search of the graph, by default 10 s, or for the optimisation, 120 s.
         refine: bring hands to what they pick up, to a millimetre.
         check: attach the validity report of physics.
         touch_up: move red stretches as little as needed so that a body could make them, where that keeps to the sketch.
-        options: of the engine: ``on_solution``, ``cancel``, ``heuristic``, ``pick_tolerance_m`` of the graph;
-            ``speed_mps``, ``style``, ``leg_length_m`` of locomotion.
+        on_motion: called with the first motion of a search and every one that is clearly cheaper, while it goes on;
+            they are neither checked nor touched up, and the first is not refined.
+        options: of the engine: ``on_solution``, ``cancel``, ``heuristic``, ``pick_tolerance_m``, ``objective`` of the
+            graph, which no other engine has: "auto" then is "graph"; ``speed_mps``, ``style``, ``leg_length_m`` of
+            locomotion.
 
     Raises:
         UnknownNameError: there is no such engine.
@@ -200,9 +203,9 @@ def synthesize_sketch(
             "Set its height_m to 0; `marey optimize` has runs over high stones",
         )
     given = {"k": k, "epsilon": epsilon, "budget_s": budget_s} | options
-    run = _SketchRun(sketch, graph, model, rate_hz, refine, check, touch_up, begin)
-    if engine != "auto":
-        return run.make(engine, given)
+    run = _SketchRun(sketch, graph, model, rate_hz, refine, check, touch_up, on_motion, begin)
+    if engine != "auto" or options.get("objective"):
+        return run.make("graph" if engine == "auto" else engine, given)
     # Whoever can: the first motion that keeps all constraints, else the one that breaks fewest
     first = choose_engine(sketch, graph)
     refusals: list[str] = []
@@ -249,6 +252,7 @@ class _SketchRun:
     refine: bool
     check: bool
     touch_up: bool
+    on_motion: OnMotion | None
     begin: float
 
     def make(self, chosen: str, options: dict[str, Any]) -> SynthesisResult:
@@ -277,7 +281,7 @@ class _SketchRun:
                 made = _EngineOutput(SOLVED, "spacetime", replace(motion, contacts=trim_sliding_contacts(motion)))
         else:
             given = {name: value for name, value in options.items() if value is not None}
-            made = _search_graph(sketch, self.graph, given, self.rate_hz, refine=self.refine)
+            made = self._search_graph(given)
         # No motion: the reason and what would help
         motion, reaches, report, touched = made.motion, made.reaches_m, None, None
         if motion is None:
@@ -296,6 +300,46 @@ class _SketchRun:
             report = check_validity(motion)
         took = time.perf_counter() - self.begin
         return SynthesisResult(made.status, made.engine, motion, errors, report, took, "", made.search, touched)
+
+    def _search_graph(self, options: dict[str, Any]) -> _EngineOutput:
+        from marey.graph import load_graph, rebuild_for_sketch
+
+        sketch, rate_hz, graph = self.sketch, self.rate_hz, self.graph
+        # The shipped graph, a file, or one in memory
+        if graph is None:
+            from marey.samples import demo_graph
+
+            graph = demo_graph()
+        elif isinstance(graph, str | os.PathLike):
+            graph = load_graph(graph)
+        own_listener, on_motion, shown = options.get("on_solution"), self.on_motion, np.inf
+
+        def rebuild(found: SearchResult, *, refine: bool = self.refine) -> tuple[Motion, tuple[float, ...]]:
+            motion, reaches = rebuild_for_sketch(graph, found, sketch, rate_hz=rate_hz, refine=refine)
+            # Played a little faster or slower where the sketch has a speed and nothing falls freely
+            if sketch.speed_mps is not None and not any(phase.kind == "flight" for phase in contact_phases(motion)):
+                own = check_motion(motion, sketch, reaches_m=reaches).speed_mps
+                factor = float(np.clip(sketch.speed_mps / max(own, 1e-6), 1.0 / MAX_WARP, MAX_WARP))
+                motion = replace(resample(motion, rate_hz / factor), rate_hz=rate_hz)
+            return motion, reaches
+
+        def show(found: SearchSolution) -> bool | None:
+            nonlocal shown
+            if on_motion is not None and found.result is not None and found.cost < WORTH_SHOWING * shown:
+                # The first at once: neither balanced nor with hands brought to what they pick up
+                made = rebuild(found.result, refine=self.refine and np.isfinite(shown))[0]
+                shown = found.cost
+                on_motion(replace(made, name=sketch.name), found)
+            return own_listener is not None and own_listener(found)
+
+        given = {"budget_s": BUDGET_S} | options | ({} if on_motion is None else {"on_solution": show})
+        search = graph.search(sketch, **given)
+        # Once more if the time went by while kernels were being compiled, which happens once on a machine
+        if search.stopped == "TIMEOUT" and not search.is_solved and search.expansions <= COLD_EXPANSIONS:
+            search = graph.search(sketch, **given)
+        if not search.is_solved:
+            return _EngineOutput(search.status, "graph", None, advice=search.advice, search=search)
+        return _EngineOutput(search.status, "graph", *rebuild(search), search=search)
 
 
 def refuse_requests(sketch: Sketch, engine: str) -> None:
@@ -321,36 +365,6 @@ class _EngineOutput:
     reaches_m: tuple[float, ...] = ()
     advice: str = ""
     search: SearchResult | None = None
-
-
-def _search_graph(
-    sketch: Sketch, graph: MotionGraph | str | os.PathLike[str] | None, options: dict[str, Any], rate_hz: float, *,
-    refine: bool,
-) -> _EngineOutput:  # fmt: skip
-    from marey.graph import load_graph, rebuild_for_sketch
-
-    # The shipped graph, a file, or one in memory
-    if graph is None:
-        from marey.samples import demo_graph
-
-        graph = demo_graph()
-    elif isinstance(graph, str | os.PathLike):
-        graph = load_graph(graph)
-    # Search; once more if the time went by while kernels were being compiled, which happens once on a machine, and for
-    # longer where the caller set no time
-    search = graph.search(sketch, **{"budget_s": BUDGET_S} | options)
-    is_cold, is_open = search.expansions <= COLD_EXPANSIONS, "budget_s" not in options
-    if search.stopped == "TIMEOUT" and not search.is_solved and (is_cold or is_open):
-        search = graph.search(sketch, **{"budget_s": LONGER_S} | options)
-    if not search.is_solved:
-        return _EngineOutput(search.status, "graph", None, advice=search.advice, search=search)
-    motion, reaches = rebuild_for_sketch(graph, search, sketch, rate_hz=rate_hz, refine=refine)
-    # Played a little faster or slower where the sketch has a speed and nothing falls freely
-    if sketch.speed_mps is not None and not any(phase.kind == "flight" for phase in contact_phases(motion)):
-        own = check_motion(motion, sketch, reaches_m=reaches).speed_mps
-        factor = float(np.clip(sketch.speed_mps / max(own, 1e-6), 1.0 / MAX_WARP, MAX_WARP))
-        motion = replace(resample(motion, rate_hz / factor), rate_hz=rate_hz)
-    return _EngineOutput(search.status, "graph", motion, reaches, search=search)
 
 
 def synthesize(sketch: Sketch, engine: str = "auto", **options: Any) -> Motion:

@@ -21,7 +21,7 @@ TOLD_HOLD: Final = HoldSettings(
 
 
 def read_layers(layers: Sequence[Tree]) -> tuple[Layer, ...]:
-    """Layers of a document: ``{weight, mask, keys: [{time_s, joint, rotation | offset}]}``.
+    """Layers of a document: ``{weight, mask, keys: [{time_s, joint, rotation | offset, slope}]}``.
 
     Raises:
         InputError: a key without time, joint or value.
@@ -33,6 +33,7 @@ def read_layers(layers: Sequence[Tree]) -> tuple[Layer, ...]:
                 LayerKey(
                     float(key["time_s"]), str(key["joint"]),
                     rotation=key.get("rotation"), offset=key.get("offset"),
+                    slope={str(axis): float(slope) for axis, slope in key.get("slope", {}).items()},
                 )
                 for key in layer.get("keys", ())
             )  # fmt: skip
@@ -40,7 +41,7 @@ def read_layers(layers: Sequence[Tree]) -> tuple[Layer, ...]:
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, MareyError):
                 raise
-            fix = "A key has time_s, joint, and rotation or offset"
+            fix = "A key has time_s, joint, rotation or offset, and perhaps slope"
             raise InputError(f"a layer is not readable: {type(error).__name__} {error}", fix) from error
     return tuple(found)
 
@@ -51,6 +52,7 @@ def write_layer(layer: Layer) -> dict[str, Any]:
         {"time_s": key.time_s, "joint": key.joint}
         | ({} if key.rotation is None else {"rotation": key.rotation.tolist()})
         | ({} if key.offset is None else {"offset": key.offset.tolist()})
+        | ({"slope": dict(key.slope)} if key.slope else {})
         for key in layer.keys
     ]
     return {"weight": layer.weight, "mask": list(layer.mask), "keys": keys}

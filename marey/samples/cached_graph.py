@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 DEMO_SETTINGS: Final[dict[str, Any]] = {"mirror": True, "density": 100.0, "merge": 1.5, "links": 24}
 """Engine walks are far more alike than captured ones: links to the same gait alone would fill the usual density."""
 MAKERS: Final = ("samples", "locomotion", "blending", "graph", "motion")  # packages whose code decides what it is
+READERS: Final = ("search", "reconstruction")  # folders of them that only read it
 
 
 def demo_graph(
@@ -55,7 +56,7 @@ def demo_graph_file(folder: str | Path | None = None) -> Path:
     """Where the graph of this version of marey is kept, whether it was made already or not."""
     # It is named by everything that it depends on: the code that makes it and the model it is made with
     home = Path(__file__).parents[1]
-    found = [file for name in MAKERS for file in sorted((home / name).rglob("*.py"))]
+    found = [f for name in MAKERS for f in sorted((home / name).rglob("*.py")) if f.parent.name not in READERS]
     found.append(home / "locomotion" / "data" / "locomotion.safetensors")
     whole = sha256()
     for file in found:

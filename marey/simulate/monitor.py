@@ -7,7 +7,7 @@ space, by several integrators. The recorder makes a motion of a simulation, with
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -35,7 +35,7 @@ from marey.simulate.loads import SimulationLoads, compute_loads
 from marey.simulate.mechanics import State
 from marey.simulate.mechanism import Root
 from marey.simulate.simulator import Simulator, check_step
-from marey.skeleton import Pose, contact_points, role_map
+from marey.skeleton import Pose, Skeleton, contact_points, role_map
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -250,6 +250,15 @@ EQUAL_STEP_TOL_S: Final = 1e-9  # [s] steps that differ by less are of one lengt
 HANDS: Final = {"left_hand": "left_wrist", "right_hand": "right_wrist"}
 
 
+def joints_below(skeleton: Skeleton, joints: Iterable[int]) -> frozenset[int]:
+    """Joints and all that hangs on them."""
+    below = set(joints)
+    for j, above in enumerate(skeleton.parents):
+        if int(above) in below:
+            below.add(j)
+    return frozenset(below)
+
+
 class Recorder:
     """Collects the frames of a simulator: make it before the first step, call ``record`` after each."""
 
@@ -267,12 +276,7 @@ class Recorder:
             if name not in HANDS:
                 found.append(((name, name.replace("toe", "ball")), frozenset()))
                 continue
-            # The wrist and all that hangs on it
-            below = {roles[HANDS[name]]}
-            for j in range(skeleton.num_joints):
-                if int(skeleton.parents[j]) in below:
-                    below.add(j)
-            found.append(((), frozenset(below)))
+            found.append(((), joints_below(skeleton, [roles[HANDS[name]]])))
         self.track_names, self._track_of = names, found
 
     def record(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -59,6 +60,11 @@ def restore_bones(skeleton: Skeleton, *, thorax: FloatArray | None = None) -> Sk
         skeleton: any skeleton.
         thorax: the bone itself ``(3,)`` [m], where it is known (:func:`known_thorax`).
     """
+    return _restore_bones(skeleton, None if thorax is None else tuple(map(float, thorax)))
+
+
+@lru_cache(maxsize=256)  # what is known of a skeleton is kept for it, so one is made
+def _restore_bones(skeleton: Skeleton, thorax: tuple[float, ...] | None) -> Skeleton:
     lost = find_lost_bones(skeleton)
     if not lost:
         return skeleton
@@ -76,7 +82,11 @@ def restored_roles(skeleton: Skeleton) -> RoleMap:
     In CMU's BVH files a hand bends at the base of the fingers. In rigs that hang both legs on joints at one point, the
     hips are the next joints towards the knees.
     """
-    roles = role_map(skeleton)
+    return _restore_roles(skeleton, role_map(skeleton))
+
+
+@lru_cache(maxsize=256)  # what is found for a map of roles is kept for it, so each skeleton has one
+def _restore_roles(skeleton: Skeleton, roles: RoleMap) -> RoleMap:
     moved: dict[str, int] = {}
     if roles.profile == "cmu-bvh" and set(_LOST_BONES).issubset(skeleton.names):
         moved |= {role: skeleton.index(joint) for role, joint in _WRISTS.items()}

@@ -129,6 +129,14 @@ class Skeleton:
         """Return the numbers of the joints whose parent is ``joint``."""
         return np.flatnonzero(self.parents == joint)
 
+    def subtree(self, joint: int) -> list[int]:
+        """Return a joint and all that hang on it, in order."""
+        inside = {joint}
+        for j in range(joint + 1, self.num_joints):
+            if int(self.parents[j]) in inside:
+                inside.add(j)
+        return sorted(inside)
+
     def rest_positions(self) -> FloatArray:
         """Joint positions ``(J, 3)`` [m] with every rotation the identity."""
         positions = self.offsets.copy()

@@ -2,9 +2,8 @@
 
 from marey.base import guard_room
 from marey.tracking.body import fit_body, load_people_poses, measure_clip_segments
-from marey.tracking.camera_files import CalibratedCamera, default_camera, load_cameras
-from marey.tracking.end_effector_space import EffectorFilter
-from marey.tracking.keypoint_files import DetectedPoints, load_keypoints
+from marey.tracking.filters import EffectorFilter, PoseFilter
+from marey.tracking.keypoint_files import CalibratedCamera, DetectedPoints, default_camera, load_cameras, load_keypoints
 from marey.tracking.observation import (
     BODY_KEYPOINTS,
     KEYPOINTS,
@@ -17,9 +16,7 @@ from marey.tracking.observation import (
     track_points,
 )
 from marey.tracking.particle_filter import FilterResult, Likelihood
-from marey.tracking.person import PersonTrack, PersonTracker
-from marey.tracking.pose_space import PoseFilter
-from marey.tracking.prior import PriorTrack, PriorTracker
+from marey.tracking.prior import PersonTrack, PersonTracker, PriorTrack, PriorTracker
 from marey.tracking.seated import seated_limits, seated_motion
 
 __all__ = [

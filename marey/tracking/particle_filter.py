@@ -6,19 +6,20 @@ Weights are likelihoods in log space, with their effective number and systematic
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from time import perf_counter
+from typing import Final, Literal
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, IntArray, Result
+from marey.base import BoolArray, FloatArray, InputError, IntArray, Result, UnknownNameError
 from marey.kinematics import JointLimits
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import ContactPoints, Pose, joint_frames
-from marey.tracking.observation import Observations, body_points, check_views, track_points
+from marey.tracking.observation import TOOLS, Observations, body_points, check_views, track_points
 
 
 def normalise_log_weights(log_weights: FloatArray) -> FloatArray:
@@ -233,33 +234,81 @@ class TrackFrame:
     seconds: float  # wall time
 
 
-def check_particle_count(num_particles: int) -> None:
-    """Refuse a filter without particles."""
-    if num_particles < 1:
-        raise InputError(f"num_particles is {num_particles}", "Use at least one")
+Proposal = Literal["guided", "random-walk"]
+PROPOSALS: Final = ("guided", "random-walk")
 
 
-def run_filter(
-    scene: TrackingProblem, walk: MotionModel, likelihood: Likelihood, count: int, rng: np.random.Generator
-) -> Iterator[TrackFrame]:
-    """Run the filter, frame by frame, from particles that all stand in the first pose. [Engell2012]_ §8-9."""
-    good, spread = (scene.start.root_position, scene.start.rotations.wxyz), 1.0
-    particles = scene.repeat_pose(*good, count)
-    for f in range(scene.num_frames):
-        begin = perf_counter()
-        # Move, weigh, judge
-        sight = scene.detections(f)
-        moved, gains = walk.move(particles, sight, spread, rng)
-        weighed, distance_px = likelihood.weigh(scene, sight, moved, gains)
-        size, state = compute_effective_size(weighed.weights), likelihood.state(sight, distance_px)
-        is_lost, is_poor = state is TrackState.LOST, size < 0.5 * count
-        # A lost track searches around the last good pose; a track of few weights is resampled
-        if is_lost:
-            particles, spread = scene.repeat_pose(*good, count), likelihood.lost_spread
-        else:
-            good, spread = walk.estimate(weighed, sight), 1.0
-            particles = weighed.resample(resample_systematic(weighed.weights, rng)) if is_poor else weighed
-        yield TrackFrame(state, *good, weighed, size, is_lost or is_poor, distance_px, perf_counter() - begin)
+@dataclass(frozen=True, slots=True, eq=False)
+class ParticleFilter(ABC):
+    """What both filters share: settings, cameras and the way from frame to frame."""
+
+    num_particles: int = 25
+    proposal: Proposal = "guided"
+    tools: tuple[str, ...] = TOOLS  # what is reported, (T,)
+    limits: JointLimits | None = None
+    root: Literal["fixed", "free"] = "fixed"
+    likelihood: Likelihood | None = None  # suits the proposal, if not given
+
+    def __post_init__(self) -> None:
+        if self.num_particles < 1:
+            raise InputError(f"num_particles is {self.num_particles}", "Use at least one")
+        if self.proposal not in PROPOSALS:
+            raise UnknownNameError("proposal", self.proposal, type(self).__name__, PROPOSALS)
+        self.check()
+
+    @abstractmethod
+    def check(self) -> None:
+        """Refuse settings of the filter's own that make no sense."""
+
+    @abstractmethod
+    def build(self, scene: TrackingProblem) -> tuple[MotionModel, Likelihood]:
+        """Return how particles move in a clip, and how they are weighed."""
+
+    def follow(
+        self, observations: Observations | Sequence[Observations], start_pose: Pose, rng: np.random.Generator
+    ) -> Iterator[TrackFrame]:
+        """Track frame by frame, for use while the frames arrive."""
+        return self._frames(self._compile(observations, start_pose), rng)
+
+    def run(
+        self, observations: Observations | Sequence[Observations], start_pose: Pose, rng: np.random.Generator
+    ) -> FilterResult:
+        """Track a whole clip of one camera or several; ``start_pose`` is the pose just before its first frame."""
+        scene = self._compile(observations, start_pose)
+        frames = self._frames(scene, rng)
+        kept = [(f.state, f.root, f.wxyz, f.effective_size, f.resampled, f.distance_px, f.seconds) for f in frames]
+        states, roots, wxyz, sizes, resampled, distances, seconds = zip(*kept, strict=True)
+        motion = Motion(
+            start_pose.skeleton, scene.views[0].rate_hz, np.array(roots), SO3(np.array(wxyz)), name="tracked"
+        )
+        flags = np.array(resampled, dtype=np.bool_)
+        tables = np.array(sizes), flags, np.array(distances), np.array(seconds)
+        return FilterResult(motion, scene.tools.names, tuple(states), *tables)
+
+    def _compile(self, observations: Observations | Sequence[Observations], start: Pose) -> TrackingProblem:
+        is_free = self.root == "free"
+        return TrackingProblem.from_observations(observations, start, self.tools, self.limits, is_root_free=is_free)
+
+    def _frames(self, scene: TrackingProblem, rng: np.random.Generator) -> Iterator[TrackFrame]:
+        """Run the filter from particles that all stand in the first pose. [Engell2012]_ §8-9."""
+        (walk, likelihood), count = self.build(scene), self.num_particles
+        good, spread = (scene.start.root_position, scene.start.rotations.wxyz), 1.0
+        particles = scene.repeat_pose(*good, count)
+        for f in range(scene.num_frames):
+            begin = perf_counter()
+            # Move, weigh, judge
+            sight = scene.detections(f)
+            moved, gains = walk.move(particles, sight, spread, rng)
+            weighed, distance_px = likelihood.weigh(scene, sight, moved, gains)
+            size, state = compute_effective_size(weighed.weights), likelihood.state(sight, distance_px)
+            is_lost, is_poor = state is TrackState.LOST, size < 0.5 * count
+            # A lost track searches around the last good pose; a track of few weights is resampled
+            if is_lost:
+                particles, spread = scene.repeat_pose(*good, count), likelihood.lost_spread
+            else:
+                good, spread = walk.estimate(weighed, sight), 1.0
+                particles = weighed.resample(resample_systematic(weighed.weights, rng)) if is_poor else weighed
+            yield TrackFrame(state, *good, weighed, size, is_lost or is_poor, distance_px, perf_counter() - begin)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -310,20 +359,3 @@ class FilterResult(Result):
             f"FilterResult({self.motion.num_frames} frames, {self.num_lost} lost, "
             f"{self.num_resamplings} resamplings, {self.frames_per_second:.0f} frames/s)"
         )
-
-
-def collect_result(scene: TrackingProblem, frames: Iterable[TrackFrame], name: str) -> FilterResult:
-    """Collect the frames of a track."""
-    kept = [(f.state, f.root, f.wxyz, f.effective_size, f.resampled, f.distance_px, f.seconds) for f in frames]
-    states, roots, wxyz, sizes, resampled, distances, seconds = zip(*kept, strict=True)
-    rate_hz = scene.views[0].rate_hz
-    motion = Motion(scene.start.skeleton, rate_hz, np.array(roots), SO3(np.array(wxyz)), name=name)
-    return FilterResult(
-        motion,
-        scene.tools.names,
-        tuple(states),
-        np.array(sizes),
-        np.array(resampled, dtype=np.bool_),
-        np.array(distances),
-        np.array(seconds),
-    )

@@ -53,6 +53,14 @@ class SeenPoints(NamedTuple):
     centres_px: FloatArray  # (C, 2)
 
 
+def pack_lenses(views: Sequence[Observations]) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Axes, positions, focal lengths and picture centres of cameras, as :class:`SeenPoints` holds them."""
+    cameras = [view.camera for view in views]
+    focals = np.array([camera.focal_px for camera in cameras], dtype=np.float64)
+    centres = 0.5 * np.array([camera.size for camera in cameras], dtype=np.float64)
+    return np.array([c.axes() for c in cameras]), np.array([c.position for c in cameras]), focals, centres
+
+
 class NormalBlocks(NamedTuple):
     """Normal equations of each frame, written by :func:`linearise_points`."""
 
@@ -248,12 +256,7 @@ class PriorProblem:
             targets = np.pad(np.concatenate(pixels, axis=1), ((0, 0), (0, 0), (0, 1)))
             weights = np.concatenate([view.trust for view in views], axis=1) / tracker.noise_px**2
             cameras = np.repeat(np.arange(len(views)), [len(view.names) for view in views])
-            lenses = (
-                np.array([view.camera.axes() for view in views]),
-                np.array([view.camera.position for view in views]),
-                np.array([view.camera.focal_px for view in views], dtype=np.float64),
-                0.5 * np.array([view.camera.size for view in views], dtype=np.float64),
-            )
+            lenses = pack_lenses(views)
         num_seen = targets.shape[1]
         if tracker.floor_m is not None:
             # Heels and toes of the frames that show anything

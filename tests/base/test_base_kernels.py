@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
-from marey.base import FloatArray, inline_kernel, kernel
+from marey.base import FloatArray, inline_kernel, is_interpreted, kernel, patient_kernel
+from marey.base.kernels import Kernel
 
 CALLEE = """
 from marey.base import kernel
@@ -255,3 +257,23 @@ def test_division_by_zero_follows_the_rules_of_c():
         return 1.0 / x
 
     assert inverse(0.0) == float("inf")
+
+
+def test_a_patient_kernel_is_interpreted_before_it_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Kernel, "is_patient", True)
+
+    @patient_kernel
+    def halve(x: float) -> float:
+        return 0.5 * x
+
+    assert [halve(float(n)) for n in range(3)] == [0.0, 0.5, 1.0]
+    assert is_interpreted(halve, 1.0)
+    assert not cast(Any, halve).signatures
+
+
+def test_a_patient_kernel_divides_by_zero_as_compiled_code_does():
+    @patient_kernel
+    def invert(x: float) -> float:
+        return 1.0 / x
+
+    assert invert(0.0) == float("inf")

@@ -80,4 +80,14 @@ def test_synth_touches_up_what_no_body_could_do(run, sketch, tmp_path):
     facts = json.loads(done.out)
     assert facts["touch_up"]["valid_after"] >= facts["touch_up"]["valid_before"]
     assert facts["validity"]["valid_fraction"] == pytest.approx(facts["touch_up"]["valid_after"], abs=1e-3)
-    assert facts["errors"]["slide_mm"] <= 2.0
+    assert facts["errors"]["scraped_m"] <= 0.03 * facts["way_m"]
+
+
+@pytest.mark.slow
+def test_synth_watch_writes_the_first_motion_before_the_best(run, tmp_path):
+    out = tmp_path / "way.glb"
+    done = run("synth", "s-curve", "--engine", "graph", "--k", "1", "--budget-s", "5", "--watch", "-o", out)
+    assert done.code == 0, done.err
+    lines = [line for line in done.err.splitlines() if "times the best" in line]
+    assert len(lines) >= 2, "only one motion was shown"
+    assert load(out).num_frames > 100

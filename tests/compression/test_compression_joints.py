@@ -13,13 +13,14 @@ from marey.compression.joint_fit import (
     HINGE,
     UNIVERSAL,
     WIDTHS,
+    compute_columns,
+    compute_rotations,
     fit_joints,
     fit_universal_axes,
     read_fit,
     unwrap_rotation_vectors,
     write_fit,
 )
-from marey.compression.joint_kinds import compute_columns, compute_rotations
 from marey.compression.predictive.pose_error import build_link_table, build_point_table, compute_reach
 from marey.lie import SO3, geodesic_distance
 from marey.skeleton import Skeleton

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from oracles.lifting import lift_points, lift_rotations, unlift_points, unlift_rotations
 
 from marey.base import InputError
-from marey.compression.lifting import coarsest_safe_level, level_sizes, upsample_points, upsample_rotations
+from marey.compression.tournier import coarsest_safe_level, level_sizes, upsample_points, upsample_rotations
 from marey.lie import SO3, geodesic_distance
 
 LENGTHS = (1, 2, 3, 5, 17, 141, 1000)

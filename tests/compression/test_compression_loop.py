@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marey.compression.joint_fit import fit_joints
-from marey.compression.joint_kinds import right_jacobian_column
-from marey.compression.predictive.bounded_codec import ErrorBound, _build_problem, _choose_steps
-from marey.compression.predictive.closed_loop import decode_table, encode_poses, encode_table
+from marey.compression.joint_fit import fit_joints, right_jacobian_column
+from marey.compression.predictive import bounded_codec
+from marey.compression.predictive.bounded_codec import CapturedClip
+from marey.compression.predictive.closed_loop import decode_table, encode_table
 from marey.compression.predictive.pose_error import (
     build_link_table,
     compensate_rounding,
@@ -41,8 +41,14 @@ NO_LINKS = np.full((1, NUM_LINKS), -1, dtype=np.int64)
 @pytest.fixture(scope="module")
 def problem(chain):
     fit, numbers = fit_joints(chain, 1e-6 / compute_reach(chain.skeleton, SHELL_M))
-    body, goal = _build_problem(chain, fit, numbers, SHELL_M, None)
-    return body, goal, build_link_table(chain.skeleton, fit.kinds)
+    clip = CapturedClip.build(chain, fit, numbers, SHELL_M, None)
+    return *clip.take(np.arange(len(numbers))), build_link_table(chain.skeleton, fit.kinds)
+
+
+@pytest.fixture(scope="module")
+def clip(chain):
+    fit, numbers = fit_joints(chain, 1e-6 / compute_reach(chain.skeleton, SHELL_M))
+    return CapturedClip.build(chain, fit, numbers, SHELL_M, None)
 
 
 def posed(body, goal, t, upto):
@@ -120,7 +126,7 @@ def test_small_systems_are_solved(seed, size):
 
 def test_levers_are_lengths_of_bones(problem, chain):
     body, goal, _ = problem
-    levers = compute_joint_levers(body, goal, 1)
+    levers = compute_joint_levers(body, goal)
     starts = body.joints.starts
     l1 = levers[starts[7] : starts[8]]
     bone = np.linalg.norm(chain.skeleton.offsets[8])
@@ -132,12 +138,12 @@ def test_levers_are_lengths_of_bones(problem, chain):
 
 @pytest.mark.parametrize("levels", [0, 1, 4])
 @pytest.mark.parametrize("bound", [1e-4, 1e-2])
-def test_the_reader_has_the_numbers_of_the_writer(problem, levels, bound):
+def test_the_reader_has_the_numbers_of_the_writer(problem, clip, levels, bound):
     body, goal, links = problem
-    steps = _choose_steps(body, goal, ErrorBound(bound, SHELL_M))
-    numbers, refined, error = encode_poses(body, goal, links, steps, levels, bound, 12)
+    steps = clip.choose_steps(bound)
+    coded, error = clip.code(links, steps, levels, bound)
     assert error <= bound
-    back = decode_table(numbers, refined, links, steps, levels)
+    back = decode_table(coded.numbers, coded.refined, links, steps, levels)
     worst = 0.0
     for t in range(len(back)):
         pose = new_frame_state(11)
@@ -150,10 +156,20 @@ def test_the_reader_has_the_numbers_of_the_writer(problem, levels, bound):
     assert np.sqrt(worst) == pytest.approx(error, rel=1e-9)
 
 
-def test_a_bound_that_is_out_of_reach_is_reported(problem):
-    body, goal, links = problem
-    steps = _choose_steps(body, goal, ErrorBound(1e-3, SHELL_M))
-    assert encode_poses(body, goal, links, steps, 0, 1e-9, 1)[2] > 1e-9
+def test_a_bound_that_is_out_of_reach_is_reported(problem, clip):
+    assert clip.code(problem[2], clip.choose_steps(1e-3), 0, 1e-9)[1] > 1e-9
+
+
+def test_frames_coded_in_blocks_are_those_of_one_piece(problem, clip, monkeypatch):
+    links, steps = problem[2], clip.choose_steps(1e-3)
+    for levels in (0, 2):
+        whole, error = clip.code(links, steps, levels, 1e-3)
+        monkeypatch.setattr(bounded_codec, "BLOCK_FRAMES", 7)
+        parts, other = clip.code(links, steps, levels, 1e-3)
+        monkeypatch.undo()
+        np.testing.assert_array_equal(parts.numbers, whole.numbers)
+        np.testing.assert_array_equal(parts.refined, whole.refined)
+        assert other == error
 
 
 @pytest.mark.parametrize("levels", [0, 3])

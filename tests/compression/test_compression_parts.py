@@ -30,8 +30,6 @@ from marey.compression.foot_lock import (
     detect_standing_points,
     has_lockable_feet,
     lock_feet,
-    read_standing,
-    write_standing,
 )
 from marey.compression.measures import compute_movement, measure_foot_skate
 from marey.compression.predictive.closed_loop import read_offsets, write_offsets
@@ -98,14 +96,13 @@ def test_stilling_leaves_a_track_alone_where_nothing_stands():
 def test_standing_flags_survive_the_file(steps):
     stands = detect_standing_points(steps)
     out = FieldWriter()
-    write_standing(out, stands)
-    write_standing(out, None)
+    out.flags(stands)
+    out.whole(0)
     fields = FieldReader(bytes(out.data))
-    back = read_standing(fields, steps.num_frames)
-    assert back is not None and np.array_equal(back, stands)
-    assert read_standing(fields, steps.num_frames) is None
+    assert np.array_equal(fields.flags(steps.num_frames, 4), stands)
+    assert fields.whole(1) == 0
     with pytest.raises(FormatError):
-        read_standing(FieldReader(bytes(out.data)), steps.num_frames + 9)
+        FieldReader(bytes(out.data)).flags(steps.num_frames + 9, 4)
 
 
 def test_locked_files_decode_as_they_were_judged(steps):

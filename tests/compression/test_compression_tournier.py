@@ -43,7 +43,7 @@ def steps():
 
 @pytest.mark.parametrize("clip", TABLE)
 def test_tournier_33_ratios_of_table_9_2(clip):
-    from marey.compression.lifting import level_sizes
+    from marey.compression.tournier import level_sizes
 
     frames, k, root, ends, ratio = TABLE[clip]
     sizes = level_sizes(frames)
@@ -188,7 +188,7 @@ def test_the_metric_of_metres_is_that_of_finite_differences(chain):
     fit, numbers = fit_joints(part, np.full(11, 1e-6))
     joints = fit.joints(part.skeleton)
     metric = _compute_metric(part, joints, numbers)
-    from marey.compression.joint_kinds import compute_rotations
+    from marey.compression.joint_fit import compute_rotations
 
     base, columns = replace(part, rotations=SO3(compute_rotations(joints, numbers))).joint_positions(), []
     for i in range(3, numbers.shape[1]):

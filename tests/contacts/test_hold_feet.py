@@ -12,6 +12,7 @@ from oracles.held_feet import compare_clip, measure_soles, measure_steps_deg
 
 from marey.base import BoolArray, FloatArray, InputError
 from marey.contacts import HoldResult, HoldSettings, hold_feet, pigeon_toe
+from marey.contacts.feet import _fill_ground
 from marey.io import load, save
 from marey.lie import SO3
 from marey.motion import Contacts, Motion
@@ -289,3 +290,13 @@ def test_captures_that_nobody_tuned_to_meet_the_bars(mocap: Path, clip: str) -> 
     assert facts["scrape_share"] <= 0.5
     assert facts["knee_deg"] <= 3.0
     assert facts["stands"] < 0.95 or facts["held"] >= 0.95
+
+
+def test_a_swing_that_ends_with_the_clip_may_go_down_from_a_platform() -> None:
+    """The ground under it is the floor, not the platform of its last plant; one on the floor stays at its plant."""
+    is_held = np.arange(20) < 8
+    for high, under in ((0.25, 0.0), (0.02, 0.02)):
+        ground = np.where(is_held, high, 0.0)
+        filled = _fill_ground(ground, np.zeros(20), is_held, 0.07)
+        np.testing.assert_allclose(filled[8:], under)
+        np.testing.assert_allclose(filled[:8], high)

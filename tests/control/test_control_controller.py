@@ -21,7 +21,7 @@ from marey.control import (
     SupportTask,
 )
 from marey.control.controllers.internal_forces import actuator_strength, joint_strength
-from marey.control.task_laws import sole_frame
+from marey.control.support import sole_frame
 from marey.kinematics import BoxLimits, ComTask, PointTask, PoseTask
 from marey.simulate import PointForce, Simulator
 

@@ -117,7 +117,6 @@ def test_jumps_of_single_joints_are_bridged_and_the_rest_of_the_clip_stays(slow_
     assert bridge_jumps(slow_walk) is slow_walk
 
 
-@pytest.mark.xfail(strict=True, reason="9 mm at the 90th percentile: a body is no longer lowered until its feet reach")
 def test_feet_of_a_prepared_clip_touch_the_floor_while_they_are_down(slow_walk: Motion) -> None:
     clip = prepare_clip(slow_walk, 100.0)
     assert clip.contacts is not None
@@ -252,7 +251,6 @@ def test_feet_of_who_walks_do_not_slide() -> None:
     check_slide(solve_tracking(make_stiff_walk(seconds=3.0)).motion)
 
 
-@pytest.mark.xfail(reason="low soles move at 0.057 m/s at the 90th percentile", strict=True)
 def test_feet_of_the_shipped_walk_do_not_slide(walked: TrackingResult) -> None:
     check_slide(walked.motion)
 

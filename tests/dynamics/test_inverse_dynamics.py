@@ -7,6 +7,7 @@ import pytest
 
 from marey.base import InputError
 from marey.dynamics import GRAVITY, Body, MotionStates, solve_inverse_dynamics, solve_newton_euler
+from marey.dynamics.inverse import newton_euler
 from marey.dynamics.inverse.differentiation import compute_states
 from marey.io import load
 from marey.lie import SO3
@@ -317,3 +318,17 @@ def test_body_and_motion_in_the_wrong_order_are_refused():
 
 def still_clip() -> Motion:
     return Motion(HUMAN, 120.0, np.zeros((5, 3)), SO3.identity(5, 22))
+
+
+def test_the_wrench_of_blocks_of_frames_is_that_of_the_whole_clip(monkeypatch):
+    """Bit for bit, at block borders too; joints are solved when they are asked for."""
+    rng = np.random.default_rng(5)
+    turns = SO3.exp(0.02 * np.cumsum(rng.standard_normal((40, HUMAN.num_joints, 3)), axis=0))
+    motion = Motion(HUMAN, 60.0, np.cumsum(0.01 * rng.standard_normal((40, 3)), axis=0), turns)
+    body = Body.from_skeleton(HUMAN)
+    monkeypatch.setattr(newton_euler, "BLOCK_FRAMES", 13)
+    for cutoff in (None, 6.0):
+        whole = solve_inverse_dynamics(body, motion, cutoff_hz=cutoff)
+        parts = newton_euler.solve_body_wrench(body, motion, cutoff_hz=cutoff)
+        for name in ("wrench", "com", "com_velocity", "com_acceleration", "angular_momentum", "torques"):
+            np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))

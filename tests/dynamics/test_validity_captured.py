@@ -140,6 +140,7 @@ def test_plates_on_another_clock_are_refused(plates):
 # Clips that the thresholds of the verdict were not chosen on
 FRESH_WALKS = ("07_02", "35_05", "39_04", "69_11")
 FRESH_JUMPS = ("91_40", "13_19", "83_52")
+FRESH_RUNS = ("35_18", "127_20")
 
 
 def drift(motion: Motion, axis: int, speed_mps: float) -> Motion:
@@ -173,7 +174,7 @@ ARTEFACTS: dict[str, tuple[set[str], Callable[[Motion], Motion]]] = {
 
 
 @pytest.mark.parametrize("artefact", ARTEFACTS)
-@pytest.mark.parametrize("clip", [*FRESH_WALKS, *FRESH_JUMPS])
+@pytest.mark.parametrize("clip", [*FRESH_WALKS, *FRESH_JUMPS, *FRESH_RUNS])
 def test_what_a_person_would_see_makes_a_clip_red_and_is_named(mocap, clip, artefact):
     assert check_validity(captured(mocap, clip)).colour != "red"
     names, spoil = ARTEFACTS[artefact]

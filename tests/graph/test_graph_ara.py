@@ -41,7 +41,9 @@ class RandomGraph:
         self.first = np.searchsorted(self.source, np.arange(count + 1))
         self.true = shortest_costs_to(np.array([count - 1]), self.source, self.target, self.cost, count)
         self.best = float(self.true[0])
-        self.terms = HeuristicTerms(np.zeros(1), rng.uniform(0.2, 1.0) * self.true[None, None])  # a share is consistent
+        self.terms = HeuristicTerms(
+            np.zeros(1), rng.uniform(0.2, 1.0) * self.true[None, None, None]
+        )  # a share is consistent
         edges = len(links)
         self.apart = np.zeros(edges, dtype=bool)
         event = np.zeros(count, dtype=np.int64)

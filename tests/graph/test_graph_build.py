@@ -67,6 +67,12 @@ def test_settings_that_do_not_exist_are_named():
 
 
 @pytest.mark.mocap
+def test_a_graph_says_in_one_line_what_it_is(picking):
+    assert f"{picking.num_states} states" in repr(picking)
+    assert len(repr(picking)) < 200
+
+
+@pytest.mark.mocap
 def test_a_build_goes_on_from_what_is_ready(picking, picking_clips, prepared_folder):
     asked: list[tuple[int, int]] = []
     again = build_graph(

@@ -21,6 +21,7 @@ from marey.graph.database.compact import (
 )
 from marey.graph.database.transitions import PoseMetric
 from marey.io import load
+from marey.skeleton import foot_points
 from marey.world import GroundPose, Path, Sketch
 
 
@@ -113,7 +114,7 @@ def test_arrays_of_the_graph_fit_together(picking):
 
 
 @pytest.mark.mocap
-def test_feet_of_states_are_half_a_foot_behind_their_balls(picking):
+def test_feet_of_states_are_the_middles_of_their_soles(picking):
     database, arrays = picking.database, picking.arrays
     phases = np.array([own[0] for own in picking.members])
     balls = to_frame(database.phases.feet[phases], database.phases.anchor[phases][:, None])
@@ -121,7 +122,19 @@ def test_feet_of_states_are_half_a_foot_behind_their_balls(picking):
     known = np.isfinite(away[..., 0])
     assert (known == np.isfinite(arrays.feet[..., 0])).all()
     np.testing.assert_allclose(np.arctan2(away[known][:, 0], away[known][:, 1]), balls[known][:, 2], atol=1e-9)
-    assert 0.06 < np.linalg.norm(away[known], axis=1).max() < 0.11
+    # Heel and tip of the toes, as the poses have them in the frame of the anchor, are equally far from there
+    points = foot_points(database.body.skeleton)
+    apart = []
+    for n, phase in enumerate(phases):
+        start, anchor = int(database.phases.start[phase]), database.phases.anchor[phase]
+        soles = points.positions(*database.motion(start, start + 1).joint_frames())[0]
+        for f, side in enumerate(("left", "right")):
+            if known[n, f]:
+                ends = [soles[points.index(f"{side}_{part}")] for part in ("heel", "toe_end")]
+                local = to_frame(np.array([[p[0], p[2], 0.0] for p in ends]), anchor)[:, :2]
+                apart.append(np.linalg.norm(local - arrays.feet[n, f], axis=1))
+    assert np.abs(np.median(np.diff(apart, axis=1))) < 0.01
+    assert 0.09 < np.median(apart) < 0.14
 
 
 def test_complete_linkage_does_not_chain():

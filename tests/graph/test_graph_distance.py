@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from oracles.graph_parts import planar_distance
 
 from marey.base import InputError
 from marey.graph.arrays import compose_planar, to_frame
-from marey.graph.database.settings import GraphSettings
+from marey.graph.database.settings import AS_CAPTURED, GraphSettings
 from marey.graph.database.transitions import PointClouds, squared_distances
 from marey.graph.search.ground import GRID_STEPS, GroundGrid, grid_distances
 from marey.lie import SO3
-from marey.world import GroundPose, Sketch, Wall, World, box_distance, segment_distance
+from marey.world import GroundPose, Sketch, Thing, Wall, World, box_distance, segment_distance
 
 UP = np.array([0.0, 1.0, 0.0])
 
@@ -65,11 +67,12 @@ def test_grid_ways_are_at_most_3_percent_longer_than_straight_ones():
 
 def test_a_wall_makes_the_way_longer_and_a_closed_room_has_none():
     sketch = Sketch(GroundPose((0.0, 0.0)), GroundPose((0.0, 4.0)), world=World(walls=(Wall((-2.0, 2.0), (2.0, 2.0)),)))
-    ground = GroundGrid.from_sketch(sketch)
-    way = ground.distances(np.where(ground.disk((0.0, 4.0), 0.1), 0.0, np.inf))
-    row, column = int((0.0 - ground.origin[1]) / 0.05), int((0.0 - ground.origin[0]) / 0.05)
-    round_it = 2.0 * np.hypot(2.25, 2.0)
-    assert 0.9 * round_it < way[row, column] < round_it
+    for settings, from_wall_m in ((replace(AS_CAPTURED, arm_room_m=0.0), 0.25), (AS_CAPTURED, 0.37)):
+        ground = GroundGrid.from_sketch(sketch, settings)
+        way = ground.distances(np.where(ground.disk((0.0, 4.0), 0.1), 0.0, np.inf))
+        row, column = int((0.0 - ground.origin[1]) / 0.05), int((0.0 - ground.origin[0]) / 0.05)
+        round_it = 2.0 * np.hypot(2.0 + from_wall_m, 2.0)
+        assert 0.9 * round_it < way[row, column] < round_it
     room = tuple(Wall(a, b) for a, b in (((-1, 3), (1, 3)), ((1, 3), (1, 5)), ((1, 5), (-1, 5)), ((-1, 5), (-1, 3))))
     closed = GroundGrid.from_sketch(Sketch(GroundPose((0.0, 0.0)), GroundPose((0.0, 4.0)), world=World(walls=room)))
     way = closed.distances(np.where(closed.disk((0.0, 4.0), 0.1), 0.0, np.inf))
@@ -87,3 +90,25 @@ def test_distances_to_strips_and_boxes():
 def test_settings_that_make_no_graph_are_refused(bad):
     with pytest.raises(InputError):
         GraphSettings(**bad)
+
+
+def test_there_is_room_for_arms_beside_walls_unless_it_closes_the_way():
+    def draw(*walls, goal=4.0, objects=()):
+        world = World(walls=walls, objects=objects)
+        sketch = Sketch(GroundPose((0.0, 0.0)), GroundPose((0.0, goal)), world=world)
+        ground = GroundGrid.from_sketch(sketch)
+        return ground.free[ground.cell((0.33, 2.0))]
+
+    # A wall whose end is 0.33 m from a place, and a door that is too narrow for swinging arms
+    assert not draw(Wall((0.66, 2.0), (3.0, 2.0)))
+    door = Wall((0.66, 2.0), (5.0, 2.0)), Wall((0.0, 2.0), (-5.0, 2.0)), *far_walls()
+    assert draw(*door)
+    # Nothing leads through the door, then a thing behind it does
+    assert not draw(*door, goal=1.0)
+    assert draw(*door, goal=1.0, objects=(Thing("cup", (0.0, 0.8, 4.0)),))
+
+
+def far_walls() -> list[Wall]:
+    """Walls around all, so that the door is the only way."""
+    corners = [(-5.0, -2.0), (5.0, -2.0), (5.0, 6.0), (-5.0, 6.0)]
+    return [Wall(a, b) for a, b in zip(corners, [*corners[1:], corners[0]], strict=True)]

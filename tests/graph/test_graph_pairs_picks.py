@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from marey.graph import MotionGraph, SearchResult, search_graph
-from marey.graph.arrays import PICK_LEFT, PICK_RIGHT
-from marey.graph.reconstruction.motion import hand_and_root
+from marey.graph.arrays import PICK_LEFT, PICK_RIGHT, compose_planar
+from marey.graph.paths import blended_hands
 from marey.graph.search.blended_graph import prepare_graph
 from marey.world import Event, GroundPose, Sketch, Thing, World
 
@@ -30,6 +30,16 @@ def solve(graph: MotionGraph, sketch: Sketch, tolerance_m: float) -> SearchResul
     return search_graph(
         graph, sketch, k=2, budget_s=10.0, epsilon=(3.0, 1.5), pick_tolerance_m=tolerance_m, until=1
     )  # fmt: skip
+
+
+def hand_and_root(graph: MotionGraph, result: SearchResult, step: int) -> tuple[np.ndarray, np.ndarray]:
+    """Hand (3,) and root (2,) [m] at the end of a step, as the search has them."""
+    own, arrays = result.steps[step], graph.arrays
+    a, c, w = int(arrays.target[own.edge]), int(arrays.target[own.other]), own.weight
+    x, y, z = blended_hands(graph, np.array([a]), np.array([c]), np.array([w]))[0, 0]
+    root = w * arrays.root[a] + (1.0 - w) * arrays.root[c]
+    hand = compose_planar(result.places[step + 1], np.array([x, z, 0.0]))
+    return np.array([hand[0], y, hand[1]]), compose_planar(result.places[step + 1], root)[:2]
 
 
 def cost_alone(found: SearchResult) -> float:

@@ -9,6 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import marey
+from marey.contacts import ensure_contacts
+from marey.graph.database.clips import level_soles
 from marey.graph.reconstruction.joins import (
     LONGEST_RAMP_S,
     Discontinuity,
@@ -21,7 +24,8 @@ from marey.graph.reconstruction.joins import (
     spread_discontinuities,
     velocity_ramp,
 )
-from marey.graph.reconstruction.track import blend_positions, plant_positions
+from marey.graph.reconstruction.track import blend_positions, plant_positions, smooth_knees
+from marey.kinematics import Limb, solve_two_bone
 from marey.lie import SO3
 
 
@@ -216,3 +220,30 @@ def test_a_foot_that_carries_alone_takes_no_step():
     held = plant_positions(replace(track, plants=plants, is_anchor=anchor))
     assert not np.isnan(held[:, 0, 0]).any()
     assert np.ptp(held[:, 0, 0]) == 0.0
+
+
+def test_knees_turn_more_evenly_for_a_fraction_of_a_millimetre():
+    walk = marey.samples.walk(1.2)
+    leg = Limb.from_name(walk.skeleton, "left_leg")
+    # A foot that is held a third of a millimetre too high or too low, by turns
+    ankles = walk.joint_positions()[:, leg.end] + np.random.default_rng(3).normal(0.0, 3e-4, (walk.num_frames, 3))
+    held = solve_two_bone(walk, leg, ankles, stretch=0.99999).motion
+
+    def bend_knee(motion):
+        hip, knee, ankle = (motion.joint_positions()[:, j] for j in (leg.upper, leg.middle, leg.end))
+        cosine = ((knee - hip) * (ankle - knee)).sum(axis=1)
+        return np.arccos(cosine / (np.linalg.norm(knee - hip, axis=1) * np.linalg.norm(ankle - knee, axis=1)))
+
+    smooth = smooth_knees(held, walk)
+    before, after = (np.diff(bend_knee(motion) - bend_knee(walk), n=2) for motion in (held, smooth))
+    assert np.std(after) < 0.5 * np.std(before)
+    assert np.linalg.norm(smooth.joint_positions()[:, leg.end] - ankles, axis=1).max() < 2e-3
+    np.testing.assert_array_equal(smooth.root_positions, held.root_positions)
+
+
+def test_soles_that_rise_and_sink_with_the_pelvis_are_levelled():
+    walk = ensure_contacts(marey.samples.walk(1.2))
+    bob = 0.012 * np.sin(2.0 * np.pi * 0.7 * walk.times())
+    raised = replace(walk, root_positions=walk.root_positions + bob[:, None] * [0.0, 1.0, 0.0])
+    off = level_soles(raised).root_positions[:, 1] - walk.root_positions[:, 1]
+    assert np.std(off) < 0.3 * np.std(bob)

@@ -509,8 +509,8 @@ def test_a_bound_that_knows_of_turns_is_consistent_and_sharper(walker):
     assert isinstance(plain, SearchProblem)
     sharp = plain.with_direction_bounds()
     assert sharp.terms.turned.shape[2] > 0
-    assert (sharp.terms.turned[:, :, :] >= plain.terms.base[-1][:, :, None] - 1e-9).all()
-    assert sharp.terms.turned[0, STANDING].max() > plain.terms.base[-1, 0, STANDING] + 0.2
+    assert (sharp.terms.turned[:, :, :] >= plain.terms.base[-1, :, 0][:, :, None] - 1e-9).all()
+    assert sharp.terms.turned[0, STANDING].max() > plain.terms.base[-1, 0, 0, STANDING] + 0.2
     found = search_graph(walker, asked, k=1, budget_s=30.0, max_states=60_000, epsilon=(3.0, 2.0))
     assert found.expansions > 100
     assert found.violations == 0
@@ -527,3 +527,28 @@ def test_what_is_put_down_is_put_down_by_the_hand_that_took_it(walker):
     assert [w.hands for w in both.with_assigned_hands({"'cup'": 2}).constraints] == [2, 2, 0]
     assert once.with_assigned_hands({"'cup'": 2}) is once
     assert both.stage(1, 2).constraints[0].hands == 2
+
+
+def test_costs_by_leg_are_a_sharper_bound_that_stays_consistent(walker):
+    """Two stops on the way: getting going again costs more than the metres."""
+    asked = sketch((0.0, 6.0), events=(Event("stop", at=(0.0, 2.0)), Event("stop", at=(0.0, 4.0))))
+    found = {
+        name: search_graph(walker, asked, k=1, budget_s=30.0, heuristic=name, epsilon=(3.0, 1.0))
+        for name in ("cycle", "legs")
+    }
+    assert found["legs"].cost == pytest.approx(found["cycle"].cost)
+    assert found["legs"].status == found["cycle"].status == "OPTIMAL"
+    assert found["legs"].violations == 0
+    assert found["legs"].expansions < 0.7 * found["cycle"].expansions
+
+
+def test_every_step_begins_where_the_last_one_ends_and_costs_add_up(walker):
+    """States that became cheaper elsewhere in their cell once left their successors behind."""
+    asked = sketch((1.2, 5.0), events=(Event("stop", at=(-0.5, 2.5)),))
+    shown = []
+    search_graph(walker, asked, k=1, budget_s=30.0, epsilon=(3.0, 2.0, 1.5, 1.2), on_solution=shown.append)
+    assert len(shown) > 1
+    for found in (solution.result for solution in shown):
+        ends = compose_planar(found.places[:-1], walker.arrays.delta[list(found.edges)])
+        assert np.allclose(ends[:, :2], found.places[1:, :2], atol=1e-9)
+        assert found.cost == pytest.approx(walker.arrays.cost[list(found.edges)].sum())

@@ -84,11 +84,8 @@ def test_bounds_never_rise_by_more_than_an_edge_costs():
     assert (bound[source][known] <= arrays.cost[known] + there[known] + 1e-12).all()
 
 
-def test_the_nearest_height_is_told():
-    table = event_table("pick", random_arrays(3))
-    assert table.nearest(3.0) == table.numbers[:, 0].max()
+def test_no_event_has_no_bound():
     empty = event_table("pick", random_arrays(3)._replace(event=np.zeros(50, dtype=np.int64)))
-    assert empty.nearest(3.0) is None
     assert np.isinf(empty.bound((0.0, 0.0), (9.0, 9.0))).all()
 
 

@@ -15,7 +15,7 @@ import marey
 from marey.base import FormatError, InputError, MissingFileError
 from marey.io import Character, load_character, pose_vertices
 from marey.io.character import strongest_weights
-from marey.picture.characters import find_character
+from marey.picture.bodies import find_character
 from marey.skeleton import Skeleton
 
 TOL_M = 1e-5  # float32 of the file

@@ -27,7 +27,7 @@ from marey.kinematics.ik.methods import full_pose_space
 from marey.kinematics.ik.posing.attempts import NO_HISTORY, build_solver_inputs, compile_tasks
 from marey.kinematics.ik.problem import collect_targets, mean_bone_length
 from marey.kinematics.ik.starts import guess_from_pose, match_body
-from marey.kinematics.ik.state import new_rows, new_state
+from marey.kinematics.ik.state import PoseArrays, new_rows, new_state
 from marey.lie import SO3, right_jacobian
 from marey.numerics import SolveStatus
 from marey.skeleton import Pose, Skeleton, SkeletonDraft, joint_frames, joint_positions
@@ -139,7 +139,7 @@ def prepared(tasks: list, limits: BoxLimits | None = None, start: Pose | None = 
     run = build_solver_inputs(body, problem, *collect_targets(tasks), limits, 1, None, None, None, NO_HISTORY)
     guess = guess_from_pose(body, start)
     space = full_pose_space(run)
-    state = new_state(problem.layout, guess.root, guess.wxyz, guess.x)
+    state = new_state(problem.layout, PoseArrays(guess.root, guess.wxyz, guess.x, run.errors))
     cost = project_and_evaluate(problem.layout, space, run.goals, state)
     rows = new_rows(problem.layout, REF71.num_joints, 0)
     J = np.zeros((3 * len(run.errors), 3 + 3 * REF71.num_joints))
@@ -183,7 +183,8 @@ def test_engell_02_the_jacobian_agrees_with_central_differences(limits):
     start = pose_of(random_vectors(rng, 1)[0], rng.normal(0.0, 1.0, 3))
     tasks = mixed_tasks(rng)
     run, space, state, _, J, _ = prepared(tasks, limits, start)
-    trial, taken, h = new_state(run.problem.layout, state.root, state.wxyz, state.x), np.zeros(J.shape[1]), 1e-6
+    trial = new_state(run.problem.layout, PoseArrays(state.root, state.wxyz, state.x, run.errors))
+    taken, h = np.zeros(J.shape[1]), 1e-6
     for n in range(J.shape[1]):
         if limits is not None and n >= 3 and BOX.low.ravel()[n - 3] == 0.0:
             continue  # an axis that the joint lacks
@@ -218,7 +219,7 @@ def test_engell_03_the_linear_time_gradient_is_that_of_the_jacobian_and_weights_
     assert np.abs(g + 2.0 * linear).max() < 1e-12 * np.abs(g).max()
     direction, trial, taken = (
         rng.normal(0.0, 1.0, len(g)),
-        new_state(layout, state.root, state.wxyz, state.x),
+        new_state(layout, PoseArrays(state.root, state.wxyz, state.x, run.errors)),
         np.zeros(len(g)),
     )
     remainders = []

@@ -7,7 +7,9 @@ import pytest
 from oracles.raw_ik import solve_ik
 
 from marey.base import ConvergenceError, InputError, MareyError, UnknownNameError
+from marey.base.kernels import Kernel
 from marey.kinematics import BoxLimits, ComTask, ConeLimits, LookAtTask, OrientationTask, PointTask, PoseTask
+from marey.kinematics import solve_ik as solve_person
 from marey.kinematics.ik.methods import METHODS
 from marey.lie import SO3, geodesic_distance
 from marey.models import PGA
@@ -350,3 +352,19 @@ def assert_random_tree_ends_well(seed, most):
     assert np.isfinite(result.pose.rotations.wxyz).all() and np.isfinite(result.errors).all()
     if limits is not None:
         assert limits.violation(result.pose).max() <= 1e-6
+
+
+@pytest.mark.parametrize("limits", [None, "auto"])
+def test_the_interpreted_solver_gives_the_bits_of_the_compiled_one(
+    limits: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hand = PointTask("right_wrist", (-0.3, 1.3, 0.3))
+    sets = ([hand, LookAtTask("head", (0.5, 1.5, 2.0))], [hand, ComTask((0.0, 0.9, 0.05))], goals(reachable(40, 1)[0]))
+    poses = list[list[np.ndarray]]()
+    for is_interpreting in (False, True):
+        monkeypatch.setattr(Kernel, "is_patient", False)
+        monkeypatch.setattr(Kernel, "is_interpreting", is_interpreting)
+        found = [solve_person(HUMAN, tasks, limits=limits, max_iterations=40, on_failure="return") for tasks in sets]
+        poses.append([one.pose.rotations.wxyz for one in found])
+    for compiled, interpreted in zip(*poses, strict=True):
+        np.testing.assert_array_equal(interpreted, compiled)

@@ -1,4 +1,4 @@
-"""The posing desk: goals, pose space, key frames, undo."""
+"""The posing desk: goals and pose space."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from marey.base import InputError
 from marey.kinematics import BoxLimits, ConeLimits, PointTask, solve_ik
 from marey.kinematics.posing import METHODS, PoseEditor
 from marey.models import PGA
+from marey.motion import KeyFrames
 from marey.skeleton import Pose, Skeleton
 
 WALK = samples.walk()
@@ -28,7 +29,7 @@ def place(desk: PoseEditor, handle: str) -> np.ndarray:
 
 def test_a_dragged_hand_goes_where_it_is_put_and_the_others_hold(desk: PoseEditor) -> None:
     before = {handle: place(desk, handle) for handle in desk.joints}
-    desk.drag("right_wrist", before["right_wrist"] + UP, is_new=True)
+    desk.drag("right_wrist", before["right_wrist"] + UP)
     np.testing.assert_allclose(place(desk, "right_wrist"), before["right_wrist"] + UP, atol=2e-3)
     for handle in ("left_ankle", "right_ankle", "head", "pelvis"):
         np.testing.assert_allclose(place(desk, handle), before[handle], atol=2e-3)
@@ -38,19 +39,19 @@ def test_a_dragged_hand_goes_where_it_is_put_and_the_others_hold(desk: PoseEdito
 def test_every_solver_on_the_list_can_be_dragged_with(desk: PoseEditor, method: str) -> None:
     desk.method = method
     goal = place(desk, "right_wrist") + 0.3 * UP
-    desk.drag("right_wrist", goal, is_new=True)
+    desk.drag("right_wrist", goal)
     assert np.linalg.norm(place(desk, "right_wrist") - goal) < 0.01
 
 
 @pytest.mark.parametrize("kind", [BoxLimits, ConeLimits])
 def test_limits_hold_while_dragging(desk: PoseEditor, kind: type[BoxLimits] | type[ConeLimits]) -> None:
     desk.limits = kind.from_clips([WALK], margin_rad=0.1)
-    desk.drag("right_wrist", place(desk, "right_wrist") + np.array([0.0, 0.6, 0.2]), is_new=True)
+    desk.drag("right_wrist", place(desk, "right_wrist") + np.array([0.0, 0.6, 0.2]))
     assert desk.limits.violation(desk.state.pose).max() < 1e-6
 
 
 def test_letting_go_brings_goals_out_of_reach_back_to_the_body(desk: PoseEditor) -> None:
-    desk.drag("head", place(desk, "head") + np.array([0.0, 2.0, 0.0]), is_new=True)
+    desk.drag("head", place(desk, "head") + np.array([0.0, 2.0, 0.0]))
     assert desk.result is not None and np.linalg.norm(desk.state.goals["head"] - place(desk, "head")) > 0.5
     desk.release()
     np.testing.assert_allclose(desk.state.goals["head"], place(desk, "head"), atol=1e-12)
@@ -65,41 +66,18 @@ def test_modes_move_the_pose_inside_its_space(desk: PoseEditor) -> None:
 
 def test_the_reduced_solver_stays_in_the_pose_space(desk: PoseEditor) -> None:
     desk.model, desk.is_reduced = PGA(n_components=6).fit(WALK), True
-    desk.drag("right_wrist", place(desk, "right_wrist") + 0.3 * UP, is_new=True)
+    desk.drag("right_wrist", place(desk, "right_wrist") + 0.3 * UP)
     again = desk.model.rotations(desk.modes() * desk.model.deviations).wxyz[1:]
     now = desk.state.pose.rotations.wxyz[1:]
     assert np.abs(np.abs(np.sum(again * now, axis=-1)) - 1.0).max() < 1e-6
 
 
-def test_keys_are_set_moved_deleted_and_undone(desk: PoseEditor) -> None:
-    desk.set_key(0.0)
-    desk.drag("left_wrist", place(desk, "left_wrist") + UP, is_new=True)
-    desk.set_key(1.0)
-    desk.move_key(1.0, 2.0)
-    assert desk.state.keys.times == (0.0, 2.0)
-    assert desk.state.keys.in_betweens(10.0).num_frames == 21
-    desk.undo()
-    assert desk.state.keys.times == (0.0, 1.0)
-    desk.redo()
-    desk.delete_key(0.0)
-    assert desk.state.keys.times == (2.0,)
-
-
-def test_one_drag_is_one_step_of_undo(desk: PoseEditor) -> None:
-    start = place(desk, "right_wrist")
-    for k in range(5):
-        desk.drag("right_wrist", start + 0.2 * k * UP, is_new=k == 0)
-    desk.undo()
-    np.testing.assert_allclose(place(desk, "right_wrist"), start, atol=1e-12)
-    desk.undo()  # nothing left: nothing happens
-
-
 def test_goals_that_are_no_places_are_refused(desk: PoseEditor) -> None:
     for bad in (np.array([np.nan, 0.0, 0.0]), np.array([1e9, 0.0, 0.0])):
         with pytest.raises(InputError, match="not a place"):
-            desk.drag("head", bad, is_new=True)
+            desk.drag("head", bad)
     with pytest.raises(InputError, match="no handle 'tail'"):
-        desk.drag("tail", np.zeros(3), is_new=True)
+        desk.drag("tail", np.zeros(3))
 
 
 def test_modes_need_a_space_and_have_a_range(desk: PoseEditor) -> None:
@@ -117,18 +95,18 @@ def test_an_animal_is_dragged_by_its_own_joints_and_key_framed(creature: str) ->
     foot = {"dog": "LeftWrist", "spider": "Leg2L_4"}[creature]
     before = {handle: place(desk, handle) for handle in desk.joints}
     desk.limits = BoxLimits.from_clips([walk], margin_rad=0.5)
-    desk.set_key(0.0)
+    keys = KeyFrames(walk.skeleton).with_key(0.0, desk.state.pose)
     goal = before[foot] + np.array([0.0, 0.03, 0.02])
-    desk.drag(foot, goal, is_new=True)
+    desk.drag(foot, goal)
     np.testing.assert_allclose(place(desk, foot), goal, atol=2e-3)
     for other in desk.feet - {foot}:
         np.testing.assert_allclose(place(desk, other), before[other], atol=2e-3)
     assert desk.limits.violation(desk.state.pose).max() < 1e-6
     # A middle joint can be dragged as well
     knee = {"dog": "LeftElbow", "spider": "Leg2L_3"}[creature]
-    desk.drag(knee, place(desk, knee) + np.array([0.01, 0.0, 0.0]), is_new=True)
-    desk.set_key(1.0)
-    between = desk.state.keys.pose_at(0.5).joint_positions()[desk.joints[foot]]
+    desk.drag(knee, place(desk, knee) + np.array([0.01, 0.0, 0.0]))
+    keys = keys.with_key(1.0, desk.state.pose)
+    between = keys.pose_at(0.5).joint_positions()[desk.joints[foot]]
     assert before[foot][1] < between[1] < goal[1] + 0.01
 
 
@@ -156,7 +134,7 @@ def test_a_pose_space_drag_stays_within_three_deviations_with_feet_on_the_ground
     feet = [place(desk, f"{side}_ankle") for side in ("left", "right")]
     start = place(desk, "right_wrist")
     for k in range(1, 11):
-        desk.drag("right_wrist", start + 0.05 * k * np.array([0.6, 0.0, 0.8]), is_new=k == 1)
+        desk.drag("right_wrist", start + 0.05 * k * np.array([0.6, 0.0, 0.8]))
         assert np.abs(desk.modes()).max() <= 3.0 + 1e-6
         for side, foot in zip(("left", "right"), feet, strict=True):
             assert np.linalg.norm(place(desk, f"{side}_ankle") - foot) < 1e-3

@@ -12,6 +12,7 @@ from marey.base import InputError, MareyWarning, UnknownNameError
 from marey.lie import SO3, geodesic_distance
 from marey.locomotion import Engine, GaitParameters, LocomotionModel, load_model
 from marey.locomotion.model.locomotion_model import EVENTS
+from marey.locomotion.model.synthesis import synthesise_unit
 
 SIZES_M = (0.6, 0.9, 1.1)
 
@@ -173,7 +174,8 @@ def test_the_kernels_row_is_the_models_row(model):
     engine = Engine(model, speed=1.1, run=0.3, plants=False)
     count = model.gaits.base.shape[2]
     for speed, run in ((0.0, 0.0), (0.2, 0.0), (1.1, 0.3), (3.0, 1.0)):
-        rows = model.gaits.row(speed * model.scales(model.leg_length_m)[0], run, model.weights())
+        s = speed * model.scales(model.leg_length_m)[0]
+        rows = synthesise_unit(model.gaits, model.leg_length_m, s, run, model.weights())
         for i in (0, 7, count - 1):
             root, wxyz = engine._walker.pose_at(i / count, speed, run, (0.0, 0.0), 0.0)
             expected = SO3(model.gaits.means) @ SO3.exp(rows[i, 3:].reshape(-1, 3))

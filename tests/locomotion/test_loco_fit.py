@@ -13,6 +13,7 @@ from marey.lie import SO3
 from marey.locomotion import LocomotionModel, load_manifest, load_model
 from marey.locomotion.fitting.fit import COLUMN_WEIGHTS, POSTURE_COLUMNS, fit_units
 from marey.locomotion.fitting.trials import TrialGroup, reject_outliers
+from marey.locomotion.model.synthesis import synthesise_unit
 from marey.locomotion.units.gait_unit import (
     Cycle,
     MotionUnit,
@@ -49,7 +50,7 @@ def made(
     model: LocomotionModel, speed: float, style: str, run: float = 0.0, seed: int = 0, noise: float = 0.01
 ) -> MotionUnit:
     s = speed / model.leg_length_m
-    rows = model.gaits.row(s, run, model.weights(style))
+    rows = synthesise_unit(model.gaits, model.leg_length_m, s, run, model.weights(style))
     shake = noise * np.random.default_rng(seed).normal(size=(1, HUMAN.num_joints, 3))
     wxyz = (SO3(rotations_from_rows(rows, model.gaits.means)) @ SO3.exp(shake)).wxyz
     return MotionUnit(

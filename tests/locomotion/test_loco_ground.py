@@ -71,6 +71,28 @@ def test_feet_stand_on_treads_and_swing_round_their_edges(rise_m: float) -> None
         assert np.abs(over[frames, column]).max() < 0.008
 
 
+@pytest.mark.parametrize("rise_m", [0.17, -0.17])
+def test_a_brisk_walker_slows_down_for_stairs_and_takes_every_tread(rise_m: float) -> None:
+    ground = Stairs(rise_m, 0.28, 6, start_m=1.5)
+    engine = Engine(speed=1.3, ground=ground)
+    motion = engine.run(6.5, 30.0)
+    stood = [ground.plane(*step.position[[0, 2]])[0] / rise_m for step in engine.footprints]
+    np.testing.assert_allclose(np.diff([0.0, *(n for n in stood if n > 0.5)]).clip(0.0, 1.0)[:6], 1.0, atol=1e-9)
+    assert max(np.diff(stood)) < 1.01
+    # The pelvis rises by one stair a step, not at once; afterwards the character goes on as fast as before
+    assert np.abs(np.diff(motion.root_positions[:, 1])).max() * motion.rate_hz < 1.0
+    assert not [fault for fault in measure_motion(motion, kind="walk").faults if fault.kind == "jump"]
+    assert heights_over(motion, ground).min() > -0.005
+    assert engine.speed == pytest.approx(1.3, abs=0.02)
+
+
+@pytest.mark.parametrize("angle_deg", [15.0, -15.0])
+def test_no_foot_dips_into_the_bends_of_a_steep_slope(angle_deg: float) -> None:
+    ground = Slope(np.radians(angle_deg), start_m=1.0, length_m=2.5)
+    motion = Engine(speed=1.2, ground=ground).run(5.0, 30.0)
+    assert heights_over(motion, ground).min() > -0.005
+
+
 def make_long_legs() -> Skeleton:
     """A body with thighs and shanks longer, feet shorter, hips wider than those of the model, by other factors."""
     offsets = HUMAN.offsets.copy()

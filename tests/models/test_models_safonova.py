@@ -126,14 +126,6 @@ def test_a_full_turn_of_the_root_ends_at_two_pi(clip):
     assert geodesic_distance(turned, SO3.exp(triples[:, [1]] * [0, 1, 0]) @ SO3.exp(triples * [1, 0, 1])).max() < 1e-15
 
 
-def test_the_root_jacobian_equals_central_differences():
-    model = PCA(n_components=5, root="full").fit(samples.walk())
-    x, h = np.random.default_rng(1).normal(size=5) * model.deviations, 1e-6
-    for i, e in enumerate(np.eye(5)):
-        twin = (model.root_rotations(x - h * e).inverse() @ model.root_rotations(x + h * e)).log() / (2 * h)
-        np.testing.assert_allclose(model.root_jacobian(x)[:, i], twin, atol=1e-8)
-
-
 def test_a_behaviour_space_decodes_the_root_facing_forward():
     walk = place(samples.walk(), heading=0.0)
     model = PCA(explained=1.0, root="full").fit(walk)

@@ -70,6 +70,17 @@ def test_a_keyed_pose_is_shown_and_fades_beside_it(walk: Motion, weight: float) 
     np.testing.assert_allclose(again[40].joint_positions(), second.joint_positions(), atol=1e-9)
 
 
+def test_a_slope_of_ones_own_makes_the_exact_cubic_and_leaves_other_axes_alone(walk: Motion) -> None:
+    times = np.linspace(0.0, 1.0, 11)
+    ends = [LayerKey(t, "pelvis", offset=np.array([t**3, t, 0.0]), slope={"x": 3.0 * t * t}) for t in (0.0, 1.0)]
+    plain = [LayerKey(key.time_s, "pelvis", offset=key.offset) for key in ends]
+    (told,), (bare,) = (Layer(tuple(keys)).tracks(walk.skeleton, times).values() for keys in (ends, plain))
+    np.testing.assert_allclose(told[:, 0], times**3, atol=1e-12)
+    np.testing.assert_array_equal(told[:, 1:], bare[:, 1:])
+    with pytest.raises(InputError, match="slope 'w'"):
+        LayerKey(0.0, "pelvis", offset=np.zeros(3), slope={"w": 1.0})
+
+
 def test_the_ends_of_a_mixture_are_its_clips_bit_for_bit(walk: Motion) -> None:
     other = apply_layers(walk, [Layer((turn_key(0.0, "spine1", 0.5),))])
     weights = np.clip(np.linspace(-1.0, 2.0, walk.num_frames), 0.0, 1.0)

@@ -20,8 +20,8 @@ from marey.muscle import (
 )
 from marey.muscle.body.bones import Bone, Bones
 from marey.muscle.body.contact import ContactPlane
+from marey.muscle.elastic.segments import make_spline_segments
 from marey.muscle.optimal_control.adjoint import compute_total_cost, make_gauss_newton_model
-from marey.muscle.optimal_control.segments import make_spline_segments
 from marey.numerics import SolveStatus
 
 LENGTH, WIDTH = 0.4, 0.08

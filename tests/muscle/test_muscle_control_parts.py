@@ -19,9 +19,7 @@ from marey.muscle import (
 )
 from marey.muscle.body.bones import Bone, Bones
 from marey.muscle.elastic.lattice import Lattice
-from marey.muscle.optimal_control.adjoint import compute_total_cost
-from marey.muscle.optimal_control.coordinates import FreeNodeMatrix, StepPattern, factorise, make_bordered_solver
-from marey.muscle.optimal_control.segments import (
+from marey.muscle.elastic.segments import (
     WeightedSegments,
     add_segment_forces,
     differentiate_segments,
@@ -30,6 +28,8 @@ from marey.muscle.optimal_control.segments import (
     multiply_segment_blocks,
     sum_segment_columns,
 )
+from marey.muscle.optimal_control.adjoint import compute_total_cost
+from marey.muscle.optimal_control.coordinates import FreeNodeMatrix, StepPattern, factorise, make_bordered_solver
 from marey.muscle.optimal_control.soft_system import SmoothContactPlane, add_ground_forces, differentiate_ground_forces
 
 

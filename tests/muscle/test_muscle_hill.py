@@ -63,7 +63,7 @@ def test_engell_59_a_fibre_never_pushes(curves: HillCurves):
 
 
 def test_slopes_of_the_kernel_follow_the_force():
-    from marey.muscle.muscles.hill import compute_hill_force, compute_hill_slopes
+    from marey.muscle.muscles.spline import compute_hill_force, compute_hill_slopes
 
     for curves in (0, 1):
         x, v, h = 1.1, -0.2, 1e-4

@@ -92,6 +92,39 @@ def test_a26_slsqp_finds_nothing_better_near_the_optimum_of_bent_programmes(seed
     assert result.objective == pytest.approx(scipy_optimum(problem, result.x), abs=1e-4 * (1 + result.objective))
 
 
+def ipopt_optimum(problem, start):
+    casadi = pytest.importorskip("casadi", reason="IPOPT comes with CasADi, which the benchmarks alone need")
+    x = casadi.MX.sym("x", start.size)
+    off = casadi.mtimes(casadi.DM(problem.A), x) - problem.b
+    bent = [casadi.bilin(casadi.DM(Q), x, x) for Q in problem.Q]
+    waves = casadi.DM(problem.waves) * casadi.sin(2.0 * casadi.sum1(x))
+    rows = casadi.mtimes(casadi.DM(problem.L), x) + casadi.vertcat(*bent) + waves
+    quiet = {"ipopt.print_level": 0, "print_time": False, "ipopt.sb": "yes", "ipopt.tol": 1e-10}
+    ipopt = casadi.nlpsol("ipopt", "ipopt", {"x": x, "f": 0.5 * casadi.dot(off, off), "g": rows}, quiet)
+    ends = {"lbx": problem.lower, "ubx": problem.upper, "lbg": problem.row_lower, "ubg": problem.row_upper}
+    found = ipopt(x0=start, **ends)
+    assert ipopt.stats()["success"]
+    return float(found["f"])
+
+
+OTHER_OPTIMUM = pytest.mark.xfail(strict=True, reason="from the same start IPOPT ends in another local optimum")
+
+
+@pytest.mark.parametrize("seed", [*range(18), *(pytest.param(seed, marks=OTHER_OPTIMUM) for seed in (18, 19))])
+def test_a26_programmes_have_the_optimum_of_ipopt_from_the_same_start(seed):
+    problem = Small(seed, is_convex=seed < 10)
+    result = solve_sqp(problem, problem.start)
+    assert result.violation < 1e-4
+    assert result.objective == pytest.approx(ipopt_optimum(problem, problem.start), abs=1e-4 * (1 + result.objective))
+
+
+@pytest.mark.parametrize("seed", range(10, 20))
+def test_a26_ipopt_finds_nothing_better_near_the_optimum_of_bent_programmes(seed):
+    problem = Small(seed, is_convex=False)
+    result = solve_sqp(problem, problem.start)
+    assert result.objective <= ipopt_optimum(problem, result.x) + 1e-4 * (1 + result.objective)
+
+
 def test_a26_trust_constr_agrees_too():
     problem = Small(3)
     rows = NonlinearConstraint(

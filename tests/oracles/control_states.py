@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.control import Relaxation, solve_control
+from marey.control import Relaxation
 from marey.control.problem import ROOT_SIZE, ControlProblem
 from marey.control.solvers import ControlSolution, no_actuation, refine_contacts, solve_programme
 from marey.numerics import SolveStatus, solve_qp
@@ -61,5 +61,4 @@ def solve_refined(problem: ControlProblem, relaxation: Relaxation | None = None)
     states are not enumerated: the relaxation gives the first, and rows that pull or sink are flipped.
     """
     relaxation = Relaxation() if relaxation is None else relaxation
-    first = solve_control(problem, relaxation)
-    return refine_contacts(problem, relaxation, first) if first.is_solved else first
+    return refine_contacts(problem, relaxation)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, UnknownNameError, frozen
-from marey.muscle.muscles.hill import (
+from marey.muscle.muscles.spline import (
+    HILL_CURVES,
     groote_length,
     groote_passive,
     groote_speed,
@@ -17,7 +18,6 @@ from marey.muscle.muscles.hill import (
     mujoco_passive,
     mujoco_speed,
 )
-from marey.muscle.muscles.spline import HILL_CURVES
 
 RISE_S, FALL_S = 0.01, 0.04  # [s] time constants of activation and deactivation
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from marey.base import FloatArray
-from marey.compression.lifting import interleave, predict_points, predict_rotations
+from marey.compression.tournier import interleave, predict_points, predict_rotations
 from marey.lie import SO3
 
 

@@ -10,7 +10,7 @@ from marey.base import FloatArray
 from marey.muscle import SoftBody
 from marey.muscle.body.implicit import ImplicitScheme, ImplicitSolution
 from marey.muscle.body.linear_system import FREE, HELD, LinearSystem, apply_system, solve_conjugate_gradients
-from marey.muscle.elastic.assembly import to_sparse_tangent
+from marey.muscle.elastic.segments import to_sparse_tangent
 from marey.muscle.muscles.transfer import evaluate_segments, scatter_forces
 
 DIRECT_TOL: Final = 1e-12  # [-] of the residual, where splines are beside the factors
@@ -127,7 +127,7 @@ class NewtonScheme:
             if self.direct:
                 count, _ = solve_direct(system, residual, step)
             else:
-                scheme.prepare(body)
+                scheme.prepare(body, scheme.system)
                 most = 50 + 10 * len(step)
                 count, _ = solve_conjugate_gradients(system, residual, residual, step, scheme.scratch, FORCING, most)
             total += count

@@ -30,7 +30,7 @@ from marey.picture import (
     render,
     save_film,
 )
-from marey.picture.characters import find_character, merge_vertices
+from marey.picture.bodies import find_character, merge_vertices
 from marey.picture.worlds import OBJECT, WATER, build_scenery, find_steps, place_objects
 from marey.skeleton import HUMAN, Skeleton, capsule_mesh, capsules, contact_points
 from marey.world import Bar, Box, Event, GroundPose, River, Sketch, Stone, Table, Thing, Wall, World
@@ -286,7 +286,7 @@ def test_a_motion_shows_itself_in_a_notebook(travelling):
 def test_a_name_cannot_break_the_page_and_a_picture_that_fails_leaves_the_facts(travelling, monkeypatch):
     named = replace(travelling, name="<script>alert(1)</script>")
     assert "<script>" not in named._repr_html_()
-    monkeypatch.setattr("marey.picture.notebook.film_strip", lambda *a, **k: 1 / 0)
+    monkeypatch.setattr("marey.picture.pages.film_strip", lambda *a, **k: 1 / 0)
     assert "division by zero" in named._repr_html_() and "61 at 30 Hz" in named._repr_html_()
     monkeypatch.setattr("marey.picture.motion_html", lambda m: 1 / 0)
     assert named._repr_html_().startswith("<pre>Motion(")

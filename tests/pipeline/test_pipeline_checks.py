@@ -44,7 +44,8 @@ def assert_bars(result: SynthesisResult) -> None:
     assert result.errors is not None, result.advice
     assert result.errors.off_corridor_m <= 0.01
     assert result.errors.wet_plants == 0
-    assert result.errors.slide_mm <= 2.0
+    assert result.errors.scraped_m <= 0.03 * result.errors.way_m  # captured walks: 1.4 to 2.4 m in 10 m
+    assert not any("slides" in sentence for sentence in result.broken)
     assert result.errors.penetration_mm <= 5.0
     assert max(result.errors.reaches_m, default=0.0) <= 0.001
 
@@ -79,7 +80,7 @@ def test_a23_searched_sketches_keep_to_corridor_banks_and_ground(name):
 @pytest.mark.slow
 @pytest.mark.usefixtures("own_clock")
 def test_a48_pick_jump_goal_meets_all_constraints_and_a_body_can_do_it():
-    """The first way, in expansions: 60 k are 2 s on a quiet core. Proved within 1.2 it is not, 1.6 after 60 s."""
+    """The first way, in expansions: 60 k are 2 s on a quiet core. Proved within 1.2 it is not: 1.33 after 10 s."""
     result = synthesize_sketch(shipped("pick-jump-goal"), "graph", k=1, budget_s=15.0)
     assert_bars(result)
     assert result.search is not None and result.validity is not None and result.errors is not None
@@ -92,7 +93,7 @@ def test_a48_pick_jump_goal_meets_all_constraints_and_a_body_can_do_it():
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("own_clock")
-@pytest.mark.xfail(strict=True, reason="1.6 after 60 s; two or three red frames at each end of the leap")
+@pytest.mark.xfail(strict=True, reason="1.33 after 10 s of processor; red frames at each end of the leap")
 def test_a48_pick_jump_goal_is_proved_within_a_fifth_and_all_green():
     """The check to its letter."""
     result = synthesize_sketch(shipped("pick-jump-goal"), "graph", budget_s=60.0)

@@ -10,7 +10,7 @@ import pytest
 from marey.base import InputError
 from marey.graph.database.settings import SearchSettings
 from marey.graph.search.ground import GroundGrid
-from marey.graph.search.sketch import compile_sketch
+from marey.graph.search.sketch import compile_sketch, leap_low_boxes
 from marey.motion import Motion
 from marey.pipeline import check_motion, synthesize_sketch
 from marey.pipeline.synthesis import refuse_requests
@@ -138,3 +138,28 @@ def test_no_field_is_left_out_in_silence(field, engine, walk):
     other = synthesize_sketch(before, engine, check=False)
     assert made.motion is not None and other.motion is not None
     assert made.broken != other.broken or made.motion.num_frames != other.motion.num_frames
+
+
+def test_low_boxes_on_the_path_are_jumped_over_in_order_and_others_are_not():
+    low, high, aside = Box((0.1, 2.0), (0.3, 2.0), 0.15, 90.0), Box((0.0, 3.0), height_m=0.5), Box((2.0, 2.0))
+    asked = replace(with_world(boxes=(low, high, aside)), events=(Event("stop", at=(0.0, 3.0), seconds=1.0),))
+    found = leap_low_boxes(asked, SearchSettings())
+    assert found.world.boxes == (high, aside)
+    assert [event.kind for event in found.events] == ["jump", "stop"]
+    (strip,) = found.world.rivers
+    assert strip.width_m == pytest.approx(0.3 + 3.0 * 0.15)
+    assert abs(strip.start[1] - 2.0) < 1e-9 and abs(strip.start[0] - strip.end[0]) == pytest.approx(2.0)
+    # Where nothing says when a pick comes, and without a path, a box stays what it is
+    for other in (replace(asked, events=(Event(**PICK),)), replace(asked, path=None)):
+        assert leap_low_boxes(other, SearchSettings()) is other
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("height_m", [0.15, 0.25])
+def test_a_low_box_across_the_corridor_is_jumped_over_and_touched_by_nobody(height_m):
+    path = Path(np.array([[0.0, 0.0], [0.0, 8.0]]))
+    box = Box((0.0, 4.5), (2.0, 0.3), height_m)
+    asked = Sketch(GroundPose((0.0, 0.0), 0.0), GroundPose((0.0, 8.0)), path, world=World(boxes=(box,)))
+    made = synthesize_sketch(asked, "graph", budget_s=20.0)
+    assert made.motion is not None and made.broken == (), made.broken or made.advice
+    assert made.validity is not None and made.validity.valid_fraction >= 0.95

@@ -9,6 +9,7 @@ import pytest
 from oracles.footprints import find_footprints
 
 from marey.base import InputError
+from marey.contacts import slide_mm
 from marey.pipeline import synthesize_sketch
 from marey.pipeline.spacetime_engine import (
     STEP_RANGE_M,
@@ -120,11 +121,20 @@ def walked():
 
 def test_a_walk_keeps_to_its_sketch_and_to_the_laws_of_motion(walked):
     assert (walked.status, walked.engine) == ("SOLVED", "spacetime")
-    assert walked.errors.slide_mm <= 2.0 and walked.errors.penetration_mm <= 5.0
+    assert slide_mm(walked.motion).max() <= 2.0 and walked.errors.penetration_mm <= 5.0
     assert walked.errors.off_corridor_m == 0.0 and walked.errors.goal_m < 0.2
     assert walked.validity.red_fraction == 0.0
     np.testing.assert_allclose(walked.motion.root_positions[0, [0, 2]], [1.0, 2.0], atol=0.05)
     assert "spacetime" in walked.sentence
+
+
+@pytest.mark.xfail(strict=True, reason="3.7 m over a way of 2.6 m: swinging soles pass less than 8 mm over the floor")
+def test_feet_of_an_optimised_walk_do_not_scrape(walked):
+    assert walked.errors.scraped_m <= 0.03 * walked.errors.way_m
+
+
+def test_feet_that_scrape_break_the_sketch(walked):
+    assert any("scrape" in text for text in walked.errors.broken)
 
 
 def test_its_steps_are_those_that_were_planned(walked):

@@ -84,11 +84,18 @@ def standing(places: np.ndarray, active: np.ndarray, height_m: float = 0.95) -> 
 def test_slides_and_ways_off_the_corridor_are_measured():
     places = np.stack([np.full(10, 0.8), np.linspace(0.0, 3.0, 10)], axis=1)
     check = check_motion(standing(places, np.ones(10, dtype=bool)), STRAIGHT, reaches_m=(0.01,))
-    assert check.slide_mm == pytest.approx(1000.0 * 3.0 / 9.0)
     assert check.off_path_m == pytest.approx(0.8)
     assert check.off_corridor_m == pytest.approx(0.3)
     assert check.goal_m == pytest.approx(0.8)
     assert check.to_json()["reaches_m"] == [0.01]
+
+
+def test_a_body_that_is_carried_along_breaks_the_sketch_by_the_meter_whatever_its_contacts_say():
+    places = np.stack([np.zeros(60), np.linspace(0.0, 3.0, 60)], axis=1)
+    for told in (True, False):
+        check = check_motion(standing(places, np.full(60, told)), STRAIGHT)
+        assert check.scraped_m > 2.0
+        assert any("foot" in sentence for sentence in check.broken)
 
 
 def test_plants_in_water_are_counted_once_each_and_stones_are_dry():
@@ -121,6 +128,39 @@ def small_graph(mocap):
 
 
 @pytest.mark.mocap
+def test_objectives_are_sought(small_graph):
+    asked = replace(STRAIGHT, goal=GroundPose((0.0, 3.0), tolerance_m=0.4), corridor_m=1.2, speed_mps=0.8)
+    found = {
+        name: small_graph.search(asked, k=1, budget_s=10.0, objective=name)
+        for name in ("effort", "time", "smoothness", "speed")
+    }
+    assert all(way.status == "OPTIMAL" for way in found.values())
+    arrays = small_graph.arrays
+
+    def total(name: str, values: np.ndarray) -> float:
+        return float(values[list(found[name].edges)].sum())
+
+    for name in ("effort", "smoothness", "speed"):
+        assert total("time", arrays.seconds) <= total(name, arrays.seconds) + 1.0 / 30.0
+    assert total("smoothness", arrays.price) <= total("effort", arrays.price)
+    assert total("effort", arrays.cost) <= min(total(name, arrays.cost) for name in found) + 1e-9
+    speeds = {name: total(name, arrays.arc) / total(name, arrays.seconds) for name in found}
+    assert abs(speeds["speed"] - 0.8) <= abs(speeds["effort"] - 0.8)
+
+
+@pytest.mark.mocap
+def test_an_objective_that_cannot_be_sought_is_refused(small_graph):
+    with pytest.raises(InputError, match="no speed"):
+        small_graph.search(STRAIGHT, objective="speed")
+    with pytest.raises(UnknownNameError, match="objective"):
+        small_graph.search(STRAIGHT, objective="beauty")
+    with pytest.raises((InputError, TypeError), match="objective"):
+        synthesize_sketch(STRAIGHT, "locomotion", objective="time")
+    with pytest.raises(InputError, match="objective"):
+        synthesize_sketch(STRAIGHT, "spacetime", objective="time")
+
+
+@pytest.mark.mocap
 def test_a_graph_walks_a_sketch_inside_its_corridor(small_graph):
     sketch = replace(STRAIGHT, goal=GroundPose((0.0, 3.0), tolerance_m=0.4), corridor_m=1.2)
     result = synthesize_sketch(sketch, "graph", graph=small_graph, k=1, budget_s=10.0, epsilon=(3.0,))
@@ -128,7 +168,8 @@ def test_a_graph_walks_a_sketch_inside_its_corridor(small_graph):
     assert result.errors is not None and result.motion is not None
     assert result.errors.off_corridor_m <= 0.01
     assert result.errors.goal_m <= 0.45
-    assert result.errors.slide_mm <= 2.0 and result.errors.penetration_mm <= 5.0
+    assert result.errors.scraped_m <= 0.05 * result.errors.way_m  # a third of the best of its clips, 1.4 m in 10 m
+    assert result.errors.penetration_mm <= 5.0
     assert result.to_json()["history"][0]["cost"] == pytest.approx(result.search.cost, abs=1e-5)
 
 
@@ -161,3 +202,27 @@ def test_a_slip_in_rate_or_speed_is_refused_at_once(slip):
     sketch = marey.Sketch.load(marey.samples.sketch_file("straight"))
     with pytest.raises(InputError, match="frames"):
         marey.synthesize(sketch, **slip)
+
+
+def test_motions_are_shown_while_the_search_goes_on_if_they_are_clearly_cheaper(monkeypatch):
+    from marey.graph import SearchResult, SearchSolution
+    from marey.samples import walk
+
+    class Graph:
+        """Finds four ways, two of them hardly better than the one before, and no end."""
+
+        def search(self, sketch, *, on_solution, **options):
+            for cost in (10.0, 9.9, 9.0, 8.95):
+                on_solution(SearchSolution(1.5, 1.5, cost, 10, 0.1, result=SearchResult("BOUNDED", cost=cost)))
+            return SearchResult("TIMEOUT", expansions=10_000, advice="give more time")
+
+    steps = walk(speed_mps=1.2, seconds=1.0)
+    monkeypatch.setattr("marey.graph.rebuild_for_sketch", lambda graph, found, *_, **__: (steps, ()))
+    shown, told = [], []
+    result = synthesize_sketch(
+        STRAIGHT, "graph", graph=Graph(), on_motion=lambda motion, found: shown.append((motion.name, found.cost)),
+        on_solution=lambda found: told.append(found.cost),
+    )  # fmt: skip
+    assert result.motion is None
+    assert shown == [("straight", 10.0), ("straight", 9.0)]
+    assert told == [10.0, 9.9, 9.0, 8.95]

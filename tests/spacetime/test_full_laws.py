@@ -17,14 +17,11 @@ from marey.spacetime import SpacetimeProblem, SpacetimeResult, optimize
 from marey.spacetime.dispatch import build_character
 from marey.spacetime.full.body_state import (
     FullBodyModel,
-    StateJet,
     compute_body_state,
-    cross_rows,
     motion_jets,
-    skew_matrices,
 )
 from marey.spacetime.full.layout import FullLayout, InstantBuilder, Timeline
-from marey.spacetime.full.programme import FullProgramme, chain_blocks
+from marey.spacetime.full.programme import FullProgramme
 from marey.spacetime.full.sampling import (
     ALLOWED_EXCESS,
     build_guess,
@@ -36,6 +33,7 @@ from marey.spacetime.full.sampling import (
 from marey.spacetime.full.solve import find_free_phases, replace_durations
 from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase
 from marey.spacetime.problem.support import build_support
+from marey.spacetime.programme import StateJet, chain_blocks, cross_rows, skew_matrices
 
 FOOT = Contact("left_foot", (0.0, 0.0, 0.0), friction=1.0)
 HOP = SpacetimeProblem(
@@ -106,10 +104,12 @@ def test_blocks_are_the_chain_rule_through_the_spline() -> None:
     points, change = rng.normal(size=(2, timeline.spline.num_coefficients, 5))
     maps = rng.normal(size=(3, 2, 5))  # y = A q + B qd + C qdd
     count = len(instants.times)
-    jet = StateJet(np.zeros((count, 2)), np.broadcast_to(maps[:, None], (3, count, 2, 5)))
-    entries = chain_blocks(jet, instants.basis)
-    near_points = change[instants.first[:, None] + np.arange(4)]
-    ours = np.einsum("nmad,nad->nm", entries, near_points)
+    partials = np.broadcast_to(maps[:, None], (3, count, 2, 5)).copy()
+    basis = np.repeat(instants.basis.transpose(1, 0, 2)[:, None], 5, axis=1)
+    entries = np.zeros((count, 2, 20))
+    chain_blocks(partials, np.arange(count), basis, np.ones((count, 20)), entries)
+    near_points = change[instants.first[:, None] + np.arange(4)].swapaxes(1, 2)
+    ours = np.einsum("nmc,nc->nm", entries, near_points.reshape(count, -1))
     curves = instants.curves(points + change), instants.curves(points)
     exact = sum(np.einsum("md,nd->nm", maps[k], curves[0][k] - curves[1][k]) for k in range(3))
     assert np.abs(ours - exact).max() < 1e-9 * np.abs(exact).max()

@@ -149,7 +149,8 @@ def test_accel_equals_adaptive_quadrature() -> None:
     for p in range(len(problem.phases)):
         for low, high in zip(layout.timeline.breaks(p)[:-1], layout.timeline.breaks(p)[1:], strict=True):
             total += quad(density, low, high, args=(p,), epsabs=1e-12)[0]
-    term, x = build_quadratic_terms(layout)[0], points.ravel()
+    term, x = build_quadratic_terms(layout)[0], np.zeros(layout.num_unknowns)
+    x[: points.size] = points.ravel()
     assert (x - term.centre) @ (term.matrix @ (x - term.centre)) == pytest.approx(total / ACCEL_UNIT, rel=1e-10)  # A22
 
 
@@ -172,7 +173,7 @@ def test_two_sides_of_any_cut_add_up_to_the_body() -> None:
 def torque_programme(name: str) -> tuple[FullProgramme, BodyState, FloatArray]:
     programme, x = shaken(replace(EXAMPLES[name](), objective=Objective(torque=1.0)))
     real = x * programme.layout.scales
-    return programme, programme.state(real), real
+    return programme, programme.evaluate_state(real, derivatives=True), real
 
 
 @pytest.mark.parametrize("name", ["dismount-0.6", "pegs"])

@@ -102,13 +102,13 @@ def test_the_root_needs_no_hidden_force(jumps):
     tree, state = built.scene.space.tree, frame.state
     external = np.zeros((len(nodes), tree.num_dofs, 6))
     for leg in (0, 1):
-        own = np.einsum("nij,nj->ni", built.scene.supports.shares[nodes, leg], frame.wrench[nodes])
+        own = np.einsum("nij,nj->ni", built.scene.supports.shares[nodes, leg], frame.wrench.value[nodes])
         external[:, built.scene.space.legs[leg].dofs[6]] = own * built.scene.maker.weight
     full = compute_torques(tree, state.q[nodes], state.qd[nodes], state.qdd[nodes], external=external)
     assert np.abs(full[:, :6]).max() < 1e-8
     heavy = np.searchsorted(built.scene.maker.heavy, nodes)
     assert frame.torque is not None
-    assert full[:, 6:] == pytest.approx(frame.torque[heavy], abs=1e-7)
+    assert full[:, 6:] == pytest.approx(frame.torque.value[heavy], abs=1e-7)
 
 
 def test_a44_a_full_turn_from_clips_of_at_most_half_a_turn():

@@ -357,15 +357,14 @@ def test_rows_have_names_with_their_instant(small):
 
 
 def test_terms_of_the_objective_add_up_and_scale_with_their_weights(small, jumps):
-    terms = small.programme.terms(small.start)
-    assert terms.total == pytest.approx(small.programme.values(small.start)[0], rel=1e-12)
+    start = small.programme.unknowns.unpack(small.start)
+    terms = small.programme.terms(start)
+    assert sum(terms.values()) == pytest.approx(small.programme.values(small.start)[0], rel=1e-12)
     weights = small.problem.objective
     double = replace(small.problem, objective=replace(weights, accel=2.0 * weights.accel))
-    again = build_reduced_problem(double, jumps.truncate(3), ReducedSettings(rounding=1e-5)).programme.terms(
-        small.start
-    )
-    assert again.accel == pytest.approx(2.0 * terms.accel, rel=1e-12)
-    assert again.torque == pytest.approx(terms.torque, rel=1e-12)
+    again = build_reduced_problem(double, jumps.truncate(3), ReducedSettings(rounding=1e-5)).programme.terms(start)
+    assert again["accel"] == pytest.approx(2.0 * terms["accel"], rel=1e-12)
+    assert again["torque"] == pytest.approx(terms["torque"], rel=1e-12)
 
 
 def test_without_physics_there_is_no_row_of_forces(jumps):

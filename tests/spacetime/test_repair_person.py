@@ -53,6 +53,13 @@ def test_a_joint_that_flips_turns_evenly_across() -> None:
     assert apart.max() < 0.1
 
 
+def test_a_flip_at_an_end_of_the_clip_is_held_as_beside_it() -> None:
+    for frame, frames in ((0, 1), (0, 4), (WALK.num_frames - 1, 1), (WALK.num_frames - 3, 3)):
+        mended = mend_pops(flipped(frame, frames))
+        apart = np.linalg.norm((mended.rotations.inverse() @ WALK.rotations).log(), axis=-1)
+        assert apart.max() < 0.3
+
+
 def test_a_turned_trunk_and_a_lifted_foot_are_faults() -> None:
     wxyz = WALK.rotations.wxyz.copy()
     wxyz[40:60, 0] = (SO3(wxyz[40:60, 0]) @ SO3.exp(np.array([0.5, 0.0, 0.0]))).wxyz

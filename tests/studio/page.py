@@ -31,7 +31,7 @@ class Page:
         )
         self.aside: list[dict] = []
         if hello:
-            self.send("hello", version=1)
+            self.send("hello", version=2)
             self.welcome = self.hear("welcome")
 
     def send(self, kind: str, **fields) -> None:

@@ -24,7 +24,7 @@ from marey.tracking import (
     observe,
     seated_limits,
 )
-from marey.tracking.end_effector_space import sample_guided_step, sample_random_step
+from marey.tracking.filters import sample_guided_step, sample_random_step
 from marey.tracking.observation import TOOLS, track_points
 from marey.tracking.particle_filter import FrameDetections, TrackingProblem, TrackState
 

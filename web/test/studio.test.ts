@@ -125,31 +125,42 @@ describe("the socket", () => {
     expect(sent.length).toBe(1);
     socket.dispose();
   });
+  it("stays lost while it tries again, until the welcome", () => {
+    const { socket, wire, seen, receive } = setUp();
+    receive({ t: "welcome", seq: 0 });
+    wire.onclose?.({} as CloseEvent);
+    socket.retry();
+    expect(seen.at(-1)).toBe("lost");
+    receive({ t: "welcome", seq: 1 });
+    expect(seen).toEqual(["connecting", "open", "welcome", "lost", "open", "welcome"]);
+    socket.dispose();
+  });
 });
 
 describe("drags", () => {
-  it("ask at once, then once per frame with the newest place, and drop answers that are older than the shown one", () => {
+  it("have one question under way, and ask with the newest place and the oldest wait when its answer comes", () => {
     const sent: [string, unknown][] = [];
     let listen: (answer: never) => void = () => {};
-    let frame = (): void => {};
-    const shown: number[] = [];
+    const shown: [n: number, movedMs: number][] = [];
     const wire = {
       openChannel: (listener: (answer: never) => void) => {
         listen = listener;
         return "c";
       },
       closeChannel: () => {},
-      sendDrag: (_channel: string, _n: number, phase: string, _tool: string, args: Record<string, unknown>) => sent.push([phase, args.x]) > 0,
+      sendDrag: (_channel: string, phase: string, _tool: string, args: Record<string, unknown>) => sent.push([phase, args.x]) > 0,
     };
-    const drag = new DragChannel(wire as never, "pose", {}, ({ n }) => shown.push(n), (act) => (frame = act));
-    for (const x of [1, 2, 3]) drag.move({ x });
-    frame();
-    drag.move({ x: 4 });
-    frame();
-    for (const n of [2, 1]) listen({ n, arrays: {}, facts: {} } as never);
+    const drag = new DragChannel(wire as never, "pose", {}, ({ n }, movedMs) => shown.push([n, movedMs]));
+    const answer = (n: number): void => listen({ n, arrays: {}, facts: {} } as never);
+    for (const x of [1, 2, 3]) drag.move({ x }, 10 * x);
+    answer(1);
+    answer(1); // late: its question is answered already
+    answer(2);
+    drag.move({ x: 4 }, 40);
     drag.end({ x: 5 });
+    answer(3);
     expect(sent).toEqual([["begin", undefined], ["move", 1], ["move", 3], ["move", 4], ["end", 5]]);
-    expect(shown).toEqual([2]);
+    expect(shown).toEqual([[1, 10], [2, 20]]);
   });
 });
 

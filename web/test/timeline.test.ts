@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { evaluate, fitSlopes, keyCurve, moveCurveKeys, Pyramid, valueBounds } from "../src/curves/channel";
+import { evaluate, fitSlopes, keyCurve, moveCurveKeys, Pyramid, setSlope, valueBounds } from "../src/curves/channel";
 import { TimeAxis } from "../src/timeline/axis";
 import { dragStrip, limitShift, moveEdge, setKeyTimes, snapCandidates, snapTime } from "../src/timeline/edits";
-import { boxSelect, fitValues, hitTest, keyList, Layout, type Scene } from "../src/timeline/layout";
+import { boxSelect, fitValues, hitTest, keyList, Layout, type Scene, tangentEnd } from "../src/timeline/layout";
 import {
   type ContactRow, countWithin, type CurveRow, describeRow, type KeyRow, lowerBound, NOTHING, type Row, rowTimes, runAt, type Strip, visibleRuns,
 } from "../src/timeline/model";
@@ -150,6 +150,17 @@ describe("hit tests", () => {
     expect(hitTest(curve, x + 2, y - 2)).toEqual({ part: "key", row: 0, channel: 0, index: 1 });
     expect(hitTest(curve, x, y + 12)).toEqual({ part: "empty", row: 0 });
   });
+  it("find the ends of a selected key's tangent, which lie on the slope", () => {
+    const row: CurveRow = { kind: "curve", id: "q", label: "root", unit: "m", channels: keyedChannels(["x"], [2, 5, 8], [[0], [1], [0]], [{}, { x: 0.5 }, {}]) };
+    const scene = sceneOf([row], { keys: new Map([[keyList(row, 0), Int32Array.of(1)]]), item: null });
+    const values = scene.values(row).at(scene.layout.top(0));
+    for (const side of [1, -1] as const) {
+      const [x, y] = tangentEnd(row.channels[0].keys!, 1, side, scene.axis, values);
+      const [dt, dv] = [(x - scene.axis.toPixels(5)) / scene.axis.pixelsPerSecond, (values.toPixels(1) - y) / values.pixelsPerUnit];
+      expect(dv / dt).toBeCloseTo(0.5, 9);
+      expect(hitTest(scene, x + 1, y)).toEqual({ part: "slope", row: 0, channel: 0, index: 1, side });
+    }
+  });
 });
 
 describe("snapping", () => {
@@ -251,9 +262,10 @@ describe("curves", () => {
   });
   it("are the exact cubic between two keys with slopes", () => {
     // x(t) = t^3 on [1, 2]: slopes 3 and 12
-    const slopes = Float64Array.of(3, 12);
-    const keys = { times: Float64Array.of(1, 2), values: Float64Array.of(1, 8), slopes };
+    const keys = keyCurve(Float64Array.of(1, 2), Float64Array.of(1, 8), Float64Array.of(3, 12));
     for (const t of [1.1, 1.5, 1.93]) expect(evaluate(keys, t)).toBeCloseTo(t ** 3, 12);
+    expect(setSlope(setSlope(keys, 0, Number.NaN), 1, Number.NaN)).toEqual(keyCurve(keys.times, keys.values));
+    expect(moveCurveKeys(keys, Int32Array.of(0), 3, 0).keys.own).toEqual(Float64Array.of(12, 3));
   });
   it("find the least and greatest of any stretch as a scan does", () => {
     const roll = dice(11);

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from marey.cli.common import load_clip, print_json, remark, warn, write_motion, write_strip
-from marey.cli.options import Count, Json, MotionOut, ReadOptions, Strip, flat_options, one_of
+from marey.cli.options import Count, Json, MotionOut, ReadOptions, Strip, flat_options, option
 
 if TYPE_CHECKING:
     from marey.blending import BlendResult
@@ -22,28 +22,19 @@ MIN_FLIGHT_FRAMES, MIN_STANCE_FRAMES = 5, 4  # shorter phases cannot be judged
 def blend(
     clips: Annotated[list[str], typer.Argument(metavar="CLIPS...", help="Two or more motion files of one skeleton.")],
     out: MotionOut = None,
-    weights: Annotated[str | None, typer.Option(metavar="LIST", help="One for each clip, such as 0.3,0.7.")] = None,
-    trim: Annotated[bool, typer.Option(help="Cut the clips to their longest common run of contacts.")] = True,
+    weights: Annotated[str | None, option("One for each clip, such as 0.3,0.7.", metavar="LIST")] = None,
+    trim: Annotated[bool, option("Cut the clips to their longest common run of contacts.")] = True,
     time: Annotated[
-        str,
-        typer.Option(help="Duration of a phase: sqrt (keeps gravity) or linear.", callback=one_of("sqrt", "linear")),
+        str, option("Duration of a phase: sqrt (keeps gravity) or linear.", choices=("sqrt", "linear"))
     ] = "sqrt",
-    root: Annotated[
-        str,
-        typer.Option(help="auto or com (centre of mass), or root, the naive rule.", callback=one_of(*ROOTS)),
-    ] = "auto",
+    root: Annotated[str, option("auto or com (centre of mass), or root, the naive rule.", choices=ROOTS)] = "auto",
     stance: Annotated[
-        str,
-        typer.Option(
-            help="contact keeps planted feet, foot_root places one of them.", callback=one_of("contact", "foot_root")
-        ),
+        str, option("contact keeps planted feet, foot_root places one of them.", choices=("contact", "foot_root"))
     ] = "contact",
-    rotations: Annotated[str, typer.Option(help="slerp or log.", callback=one_of("slerp", "log"))] = "slerp",
-    realign: Annotated[bool, typer.Option(help="Turn the clips to one heading after a flight that turns.")] = True,
-    extrapolate: Annotated[bool, typer.Option(help="Allow weights from -0.25 to 1.25.")] = False,
-    require_valid: Annotated[
-        bool, typer.Option("--require-valid", help="Exit with 1 where the blend has a fault.")
-    ] = False,
+    rotations: Annotated[str, option("slerp or log.", choices=("slerp", "log"))] = "slerp",
+    realign: Annotated[bool, option("Turn the clips to one heading after a flight that turns.")] = True,
+    extrapolate: Annotated[bool, option("Allow weights from -0.25 to 1.25.")] = False,
+    require_valid: Annotated[bool, option("Exit with 1 where the blend has a fault.", "--require-valid")] = False,
     strip: Strip = None,
     count: Count = 12,
     json: Json = False,

@@ -30,6 +30,7 @@ from marey.cli.options import (
     RequireValid,
     check_picture_file,
     flat_options,
+    option,
 )
 
 SHOWN_FINDINGS = 6  # of one step, on the screen; the JSON has all
@@ -39,18 +40,11 @@ SHOWN_FINDINGS = 6  # of one step, on the screen; the JSON has all
 def clean(
     takes: Clips,
     out: OutOrFolder,
-    skip: Annotated[
-        list[str] | None, typer.Option("--skip", metavar="STEP", help="Leave a step out; may be repeated.")
-    ] = None,
-    only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="STEP", help="Do only this step; may be repeated.")
-    ] = None,
-    repair: Annotated[bool, typer.Option("--repair", help="Also repair stretches that break physics; slow.")] = False,
+    skip: Annotated[list[str] | None, option("Leave a step out; may be repeated.", metavar="STEP")] = None,
+    only: Annotated[list[str] | None, option("Do only this step; may be repeated.", metavar="STEP")] = None,
+    repair: Annotated[bool, option("Also repair stretches that break physics; slow.", "--repair")] = False,
     strip: Annotated[
-        str | None,
-        typer.Option(
-            "--strip", help="Draw the take before and after, one above the other, to this PNG; for several, a folder."
-        ),
+        str | None, option("Draw the take before and after, one above the other, to this PNG; for several, a folder.")
     ] = None,
     count: Count = 6,
     format: Format = "bvh",  # noqa: A002 (the option is called so)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marey.cli.common import Outcome, expand_inputs, load_clip, plan_motion_files, plan_outputs, remark, run_each
-from marey.cli.options import Csv, Format, Json, ReadOptions, flat_options, one_of
+from marey.cli.options import Csv, Format, Json, ReadOptions, flat_options, option
 
 if TYPE_CHECKING:
     from marey.motion import Motion
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 BOUNDS = ("max_error_m", "distortion_percent", "lock_feet")  # what a curve goes through itself
 Out = Annotated[
-    str | None, typer.Option("-o", "--out", help="File or folder to write; beside each input by default. - is stdout.")
+    str | None, option("File or folder to write; beside each input by default. - is stdout.", "-o", "--out")
 ]
 
 
@@ -26,20 +26,13 @@ Out = Annotated[
 class ThinOptions:
     """Pose space and tracks of the thesis's codec; its table 9.2 gives them for each clip."""
 
-    n_components: Annotated[int | None, typer.Option(min=1, max=4096, help="tournier2011: geodesics.")] = None
-    root_levels: Annotated[int | None, typer.Option(min=1, max=64, help="tournier2011: levels of the root kept.")] = (
-        None
-    )
-    end_levels: Annotated[int | None, typer.Option(min=1, max=64, help="tournier2011: levels of the ends kept.")] = None
-    ends: Annotated[
-        list[str] | None, typer.Option("--end", metavar="JOINT", help="tournier2011: joint kept; repeatable.")
-    ] = None
-    spring: Annotated[
-        float | None, typer.Option(min=1e-12, help="tournier2011: pull of coordinates to the mean [m²].")
-    ] = None
+    n_components: Annotated[int | None, option("tournier2011: geodesics.", min=1, max=4096)] = None
+    root_levels: Annotated[int | None, option("tournier2011: levels of the root kept.", min=1, max=64)] = None
+    end_levels: Annotated[int | None, option("tournier2011: levels of the ends kept.", min=1, max=64)] = None
+    ends: Annotated[list[str] | None, option("tournier2011: joint kept; repeatable.", "--end", metavar="JOINT")] = None
+    spring: Annotated[float | None, option("tournier2011: pull of coordinates to the mean [m²].", min=1e-12)] = None
     aliasing: Annotated[
-        str | None,
-        typer.Option(help="tournier2011: allow or refuse turns too far apart.", callback=one_of("allow", "refuse")),
+        str | None, option("tournier2011: allow or refuse turns too far apart.", choices=("allow", "refuse"))
     ] = None
 
 
@@ -48,26 +41,19 @@ def compress(
     clips: Annotated[list[str], typer.Argument(metavar="CLIP...", help="Motion files, folders; - is stdin.")],
     out: Out = None,
     max_error_mm: Annotated[
-        float | None,
-        typer.Option(min=1e-6, help="No joint of any frame is off by more; 1 mm, or no bound for tournier2011."),
+        float | None, option("No joint of any frame is off by more; 1 mm, or no bound for tournier2011.", min=1e-6)
     ] = None,
     distortion_percent: Annotated[
-        float | None, typer.Option(help="Distortion rate instead of a bound; gives far smaller files.")
+        float | None, option("Distortion rate instead of a bound; gives far smaller files.")
     ] = None,
-    method: Annotated[
-        str, typer.Option(help="default or tournier2011.", callback=one_of("default", "tournier2011"))
-    ] = "default",
+    method: Annotated[str, option("default or tournier2011.", choices=("default", "tournier2011"))] = "default",
     *,
     thin: ThinOptions,
-    lock_feet: Annotated[
-        bool, typer.Option("--lock-feet", help="With --distortion-percent: standing feet do not slide.")
-    ] = False,
+    lock_feet: Annotated[bool, option("With --distortion-percent: standing feet do not slide.", "--lock-feet")] = False,
     skeleton: Annotated[
-        str, typer.Option(help="inside the file, or outside: a fingerprint.", callback=one_of("inside", "outside"))
+        str, option("inside the file, or outside: a fingerprint.", choices=("inside", "outside"))
     ] = "inside",
-    curve: Annotated[
-        bool, typer.Option("--curve", help="Print size and errors at a row of bounds; write nothing.")
-    ] = False,
+    curve: Annotated[bool, option("Print size and errors at a row of bounds; write nothing.", "--curve")] = False,
     json: Json = False,
     csv: Csv = None,
     read: ReadOptions,
@@ -123,9 +109,7 @@ def decompress(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Compressed motions.")],
     out: Out = None,
     format: Format = "bvh",  # noqa: A002 (the option is called so)
-    against: Annotated[
-        str | None, typer.Option(metavar="CLIP", help="Also measure the decoded motion against this one.")
-    ] = None,
+    against: Annotated[str | None, option("Also measure the decoded motion against this one.", metavar="CLIP")] = None,
     json: Json = False,
 ) -> None:
     """Write compressed motions as motion files again."""

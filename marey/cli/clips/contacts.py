@@ -5,8 +5,6 @@ from __future__ import annotations
 from math import radians
 from typing import Annotated, Any
 
-import typer
-
 from marey.cli.common import (
     Outcome,
     expand_inputs,
@@ -18,7 +16,17 @@ from marey.cli.common import (
     run_each,
     write_motion,
 )
-from marey.cli.options import Clips, Csv, Format, Json, OutOrFolder, ReadOptions, RequireValid, flat_options, one_of
+from marey.cli.options import (
+    Clips,
+    Csv,
+    Format,
+    Json,
+    OutOrFolder,
+    ReadOptions,
+    RequireValid,
+    flat_options,
+    option,
+)
 
 
 @flat_options
@@ -27,11 +35,10 @@ def contacts(
     json: Json = False,
     csv: Csv = None,
     out: Annotated[
-        str | None, typer.Option("-o", "--out", "--plot", help="Also plot them to this PNG; for several, a folder.")
+        str | None, option("Also plot them to this PNG; for several, a folder.", "-o", "--out", "--plot")
     ] = None,
     method: Annotated[
-        str,
-        typer.Option(help="hysteresis, adaptive or threshold.", callback=one_of("hysteresis", "adaptive", "threshold")),
+        str, option("hysteresis, adaptive or threshold.", choices=("hysteresis", "adaptive", "threshold"))
     ] = "hysteresis",
     *,
     read: ReadOptions,
@@ -86,13 +93,13 @@ def plant(
     out: OutOrFolder,
     detection: Annotated[
         str,
-        typer.Option(
-            help="contacts (the clip's own, else hysteresis), hysteresis, adaptive (walks and runs) or threshold.",
-            callback=one_of("contacts", "hysteresis", "adaptive", "threshold"),
+        option(
+            "contacts (the clip's own, else hysteresis), hysteresis, adaptive (walks and runs) or threshold.",
+            choices=("contacts", "hysteresis", "adaptive", "threshold"),
         ),
     ] = "contacts",
-    floor_m: Annotated[float | None, typer.Option(help="Height of the floor [m]; else fitted to the plants.")] = None,
-    toe_in_deg: Annotated[float, typer.Option(help="Turn the toes inwards by this angle [degrees].")] = 0.0,
+    floor_m: Annotated[float | None, option("Height of the floor [m]; else fitted to the plants.")] = None,
+    toe_in_deg: Annotated[float, option("Turn the toes inwards by this angle [degrees].")] = 0.0,
     format: Format = "bvh",  # noqa: A002 (the option is called so)
     require_valid: RequireValid = False,
     json: Json = False,

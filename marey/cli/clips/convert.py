@@ -33,7 +33,7 @@ from marey.cli.options import (
     RequireValid,
     check_motion_file,
     flat_options,
-    one_of,
+    option,
 )
 
 ROOT_MODES = ("hips", "bone", "in-place")
@@ -49,21 +49,19 @@ if TYPE_CHECKING:
 def retarget(
     clips: Clips,
     out: OutOrFolder,
-    to: Annotated[str, typer.Option(help="human, or a file with the target skeleton or character.")] = "human",
+    to: Annotated[str, option("human, or a file with the target skeleton or character.")] = "human",
     hands: Annotated[
         str,
-        typer.Option(
-            help="directions: arms point as they did; positions: wrists stay; touch: hands on the body stay.",
-            callback=one_of(*HAND_MODES),
+        option(
+            "directions: arms point as they did; positions: wrists stay; touch: hands on the body stay.",
+            choices=HAND_MODES,
         ),
     ] = "directions",
     pin: Annotated[
-        list[str] | None,
-        typer.Option(help="left_hand or right_hand: it holds something and stays where it was. Repeatable."),
+        list[str] | None, option("left_hand or right_hand: it holds something and stays where it was. Repeatable.")
     ] = None,
     mesh: Annotated[
-        bool,
-        typer.Option("--mesh/--no-mesh", help="Write the character's mesh too, where the file and format have one."),
+        bool, option("Write the character's mesh too, where the file and format have one.", "--mesh/--no-mesh")
     ] = True,
     format: Format = "bvh",  # noqa: A002 (the option is called so)
     require_valid: RequireValid = False,
@@ -119,28 +117,24 @@ def convert(
     paths: Annotated[
         list[str], typer.Argument(metavar="IN... OUT", help="Files and folders to read, then the file or folder.")
     ],
-    rate_hz: Annotated[float | None, typer.Option(help="Resample to this many frames a second.")] = None,
+    rate_hz: Annotated[float | None, option("Resample to this many frames a second.")] = None,
     *,
     read: ReadOptions,
-    out_unit: Annotated[str | None, typer.Option(help="Length unit of a BVH that is written.")] = None,
-    mirror: Annotated[bool, typer.Option("--mirror", help="Swap left and right.")] = False,
-    start: Annotated[float | None, typer.Option("--start-s", "--start", help="Cut what comes before [s].")] = None,
-    stop: Annotated[float | None, typer.Option("--stop-s", "--stop", help="Cut what comes after [s].")] = None,
-    retarget: Annotated[str | None, typer.Option(help="Move to another skeleton: human, or a motion file.")] = None,
+    out_unit: Annotated[str | None, option("Length unit of a BVH that is written.")] = None,
+    mirror: Annotated[bool, option("Swap left and right.", "--mirror")] = False,
+    start: Annotated[float | None, option("Cut what comes before [s].", "--start-s", "--start")] = None,
+    stop: Annotated[float | None, option("Cut what comes after [s].", "--stop-s", "--stop")] = None,
+    retarget: Annotated[str | None, option("Move to another skeleton: human, or a motion file.")] = None,
     onto: Annotated[
-        str | None, typer.Option(help="Character to move: a .glb, .gltf or .fbx file; the motion is retargeted to it.")
+        str | None, option("Character to move: a .glb, .gltf or .fbx file; the motion is retargeted to it.")
     ] = None,
-    root: Annotated[
-        str | None,
-        typer.Option(help=f"Root motion on: {', '.join(ROOT_MODES)}.", callback=one_of(*ROOT_MODES)),
-    ] = None,
+    root: Annotated[str | None, option(f"Root motion on: {', '.join(ROOT_MODES)}.", choices=ROOT_MODES)] = None,
     format: Annotated[  # noqa: A002 (the option is called so)
-        str | None,
-        typer.Option(help=f"{', '.join(FORMATS)}; needed when OUT is a folder or -.", callback=one_of(*FORMATS)),
+        str | None, option(f"{', '.join(FORMATS)}; needed when OUT is a folder or -.", choices=FORMATS)
     ] = None,
-    skip: Annotated[bool, typer.Option("--skip-existing", help="Leave files that exist already as they are.")] = False,
+    skip: Annotated[bool, option("Leave files that exist already as they are.", "--skip-existing")] = False,
     all_clips: Annotated[
-        bool, typer.Option("--all-clips", help="Write every clip of the inputs, each to a file in the folder OUT.")
+        bool, option("Write every clip of the inputs, each to a file in the folder OUT.", "--all-clips")
     ] = False,
     json: Json = False,
     csv: Csv = None,

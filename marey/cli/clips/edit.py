@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from marey.cli.common import load_clip, print_json, remark, warn, write_motion
-from marey.cli.options import Clip, Json, MotionOut, ReadOptions, Strip, flat_options, one_of
+from marey.cli.common import load_clip, print_result, remark, warn, write_motion
+from marey.cli.options import Clip, Json, MotionOut, ReadOptions, Strip, flat_options, option
 
 if TYPE_CHECKING:
     from marey.base import FloatArray
@@ -23,23 +23,22 @@ def edit(
     clip: Clip,
     out: MotionOut = None,
     pin: Annotated[
-        list[str] | None, typer.Option(metavar="POINT@S=X,Y,Z", help="Bring a point to a place [m]; repeatable.")
+        list[str] | None, option("Bring a point to a place [m]; repeatable.", metavar="POINT@S=X,Y,Z")
     ] = None,
     move: Annotated[
-        list[str] | None, typer.Option(metavar="POINT@S=DX,DY,DZ", help="Move a point by so much [m]; repeatable.")
+        list[str] | None, option("Move a point by so much [m]; repeatable.", metavar="POINT@S=DX,DY,DZ")
     ] = None,
     key: Annotated[
-        list[str] | None, typer.Option(metavar="FILE@S", help="Take the first pose of a motion file; repeatable.")
+        list[str] | None, option("Take the first pose of a motion file; repeatable.", metavar="FILE@S")
     ] = None,
-    still: Annotated[list[str] | None, typer.Option(metavar="JOINT", help="Keep a joint still; repeatable.")] = None,
+    still: Annotated[list[str] | None, option("Keep a joint still; repeatable.", metavar="JOINT")] = None,
     method: Annotated[
-        str,
-        typer.Option(help="physical, kinematic (no forces) or pose-space (Tournier).", callback=one_of(*METHODS)),
+        str, option("physical, kinematic (no forces) or pose-space (Tournier).", choices=METHODS)
     ] = "physical",
-    start_s: Annotated[float | None, typer.Option(help="Change from here on [s]; else a second around.")] = None,
-    stop_s: Annotated[float | None, typer.Option(help="Change up to here [s].")] = None,
-    friction: Annotated[float, typer.Option(min=0.0, max=10.0, help="Friction of the floor.")] = 0.8,
-    time_limit_s: Annotated[float | None, typer.Option(min=1e-3, help="Stop after so long; keeps the best.")] = None,
+    start_s: Annotated[float | None, option("Change from here on [s]; else a second around.")] = None,
+    stop_s: Annotated[float | None, option("Change up to here [s].")] = None,
+    friction: Annotated[float, option("Friction of the floor.", min=0.0, max=10.0)] = 0.8,
+    time_limit_s: Annotated[float | None, option("Stop after so long; keeps the best.", min=1e-3)] = None,
     strip: Strip = None,
     json: Json = False,
     *,
@@ -93,10 +92,7 @@ def edit(
 
         save_image(compare_strips([motion, edited]), strip)
         remark(f"wrote {strip}")
-    if json:
-        print_json({"file": clip, "out": out, "method": method, **facts})
-    else:
-        typer.echo(sentence)
+    print_result({"file": clip, "out": out, "method": method, **facts}, sentence, is_json=json)
     if failure is not None:
         warn(failure)
         raise typer.Exit(1)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from marey.cli.common import print_json, progress_bar, remark, warn
-from marey.cli.options import Csv, Json, Unit, Up
+from marey.cli.common import print_json, print_result, progress_bar, remark, warn
+from marey.cli.options import Csv, Json, Unit, Up, option
 
 if TYPE_CHECKING:
     from marey.library import AddOutcome
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Keep clips in a folder with a catalogue.", no_args_is_help=True, rich_markup_mode=None)
 
-Folder = Annotated[str, typer.Option("--library", "-l", envvar="MAREY_LIBRARY", help="The library's folder.")]
+Folder = Annotated[str, option("The library's folder.", "--library", "-l", envvar="MAREY_LIBRARY")]
 Keys = Annotated[list[str], typer.Argument(metavar="CLIP...", help="Names or ids of clips.", show_default=False)]
 DEFAULT_FOLDER = "marey-library"
 SHOWN_FILES = 3  # of those skipped for one reason; --json names them all
@@ -26,13 +26,13 @@ SHOWN_FILES = 3  # of those skipped for one reason; --json names them all
 def add(
     paths: Annotated[list[str], typer.Argument(help="Motion files, and folders of them.", show_default=False)],
     library: Folder = DEFAULT_FOLDER,
-    tag: Annotated[list[str] | None, typer.Option("--tag", "-t", help="Word for every clip; repeatable.")] = None,
-    subject: Annotated[str | None, typer.Option(help="Name of the person; guessed from names such as 07_01.")] = None,
-    read_rate_hz: Annotated[float | None, typer.Option(help="Frame rate of the files, if they are wrong.")] = None,
+    tag: Annotated[list[str] | None, option("Word for every clip; repeatable.", "--tag", "-t")] = None,
+    subject: Annotated[str | None, option("Name of the person; guessed from names such as 07_01.")] = None,
+    read_rate_hz: Annotated[float | None, option("Frame rate of the files, if they are wrong.")] = None,
     unit: Unit = None,
     up: Up = None,
-    workers: Annotated[int | None, typer.Option(min=0, max=256, help="Processes; by default one a core.")] = None,
-    cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler, tcp://host:port.")] = None,
+    workers: Annotated[int | None, option("Processes; by default one a core.", min=0, max=256)] = None,
+    cluster: Annotated[str | None, option("Dask scheduler, tcp://host:port.", metavar="ADDRESS")] = None,
     json: Json = False,
 ) -> None:
     """Add motion files to the library, every take of them; an interrupted run is resumed.
@@ -73,13 +73,13 @@ def add(
 def list_(
     text: Annotated[str | None, typer.Argument(help="Part of a name, path, tag or warning.")] = None,
     library: Folder = DEFAULT_FOLDER,
-    tag: Annotated[list[str] | None, typer.Option("--tag", "-t", help="Only clips with this tag; repeatable.")] = None,
-    behaviour: Annotated[str | None, typer.Option("--behaviour", "-b", help="walk, run, jump, turn, ...")] = None,
-    subject: Annotated[str | None, typer.Option(help="Only clips of this subject.")] = None,
-    min_speed: Annotated[float | None, typer.Option(help="[m/s]")] = None,
-    max_speed: Annotated[float | None, typer.Option(help="[m/s]")] = None,
-    min_duration: Annotated[float | None, typer.Option(help="[s]")] = None,
-    max_duration: Annotated[float | None, typer.Option(help="[s]")] = None,
+    tag: Annotated[list[str] | None, option("Only clips with this tag; repeatable.", "--tag", "-t")] = None,
+    behaviour: Annotated[str | None, option("walk, run, jump, turn, ...", "--behaviour", "-b")] = None,
+    subject: Annotated[str | None, option("Only clips of this subject.")] = None,
+    min_speed: Annotated[float | None, option("[m/s]")] = None,
+    max_speed: Annotated[float | None, option("[m/s]")] = None,
+    min_duration: Annotated[float | None, option("[s]")] = None,
+    max_duration: Annotated[float | None, option("[s]")] = None,
     json: Json = False,
     csv: Csv = None,
 ) -> None:
@@ -128,7 +128,7 @@ def show(clip: Keys, library: Folder = DEFAULT_FOLDER, json: Json = False) -> No
 @app.command()
 def verify(
     library: Folder = DEFAULT_FOLDER,
-    repair: Annotated[bool, typer.Option("--repair", help="Put right what is found.")] = False,
+    repair: Annotated[bool, option("Put right what is found.", "--repair")] = False,
     json: Json = False,
 ) -> None:
     """Check that every clip is there, whole; exit code 1 when one is not."""
@@ -136,10 +136,7 @@ def verify(
 
     with Library(library, create=False) as store:
         report = store.verify(repair=repair)
-    if json:
-        print_json(asdict(report) | {"is_sound": report.is_sound})
-    else:
-        typer.echo(f"{library}: {report}")
+    print_result(asdict(report) | {"is_sound": report.is_sound}, f"{library}: {report}", is_json=json)
     for kind in ("missing", "damaged", "strays"):
         for clip_id in getattr(report, kind):
             warn(f"{kind}: {clip_id}")
@@ -155,18 +152,19 @@ def remove(clip: Keys, library: Folder = DEFAULT_FOLDER, json: Json = False) -> 
 
     with Library(library, create=False) as store:
         for record in store.remove(clip):
-            if json:
-                print_json({"id": record.id, "name": record.name, "removed": True})
-            else:
-                typer.echo(f"removed {record.id[:12]} {record.name}")
+            print_result(
+                {"id": record.id, "name": record.name, "removed": True},
+                f"removed {record.id[:12]} {record.name}",
+                is_json=json,
+            )
 
 
 @app.command()
 def archive(
     paths: Annotated[list[str], typer.Argument(help="Motion files, and folders of them.", show_default=False)],
-    out: Annotated[str, typer.Option("-o", "--out", metavar="FOLDER", help="Folder of what is made.")],
-    workers: Annotated[int | None, typer.Option(min=1, max=256, help="Processes; by default one a core.")] = None,
-    cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler, tcp://host:port.")] = None,
+    out: Annotated[str, option("Folder of what is made.", "-o", "--out", metavar="FOLDER")],
+    workers: Annotated[int | None, option("Processes; by default one a core.", min=1, max=256)] = None,
+    cluster: Annotated[str | None, option("Dask scheduler, tcp://host:port.", metavar="ADDRESS")] = None,
     json: Json = False,
 ) -> None:
     """Make all that the engines need of an archive: a library, pose models of its behaviours, a motion graph.
@@ -182,8 +180,5 @@ def archive(
         )  # fmt: skip
     for failure in report.failed:
         warn(failure)
-    if json:
-        print_json({"out": out, **asdict(report)})
-    else:
-        typer.echo(f"{out}: {report.sentence}")
+    print_result({"out": out, **asdict(report)}, f"{out}: {report.sentence}", is_json=json)
     raise typer.Exit(1 if report.failed or not report.clips else 0)

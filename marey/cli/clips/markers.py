@@ -8,25 +8,21 @@ from typing import Annotated, Any
 import typer
 
 from marey.cli.common import MARKER_SUFFIXES, Outcome, expand_inputs, fit_capture, plan_outputs, run_each, write_motion
-from marey.cli.options import Csv, Json, RateHz, ReadOptions, Unit, Up, check_target
+from marey.cli.options import Csv, Json, RateHz, ReadOptions, Unit, Up, check_target, option
 
 
 def fit_markers(
     files: Annotated[list[str], typer.Argument(help="Marker files (.c3d, .trc) or folders.", show_default=False)],
-    out: Annotated[
-        str | None, typer.Option("-o", "--out", help="Motion to write; for several files, a folder.")
-    ] = None,
+    out: Annotated[str | None, option("Motion to write; for several files, a folder.", "-o", "--out")] = None,
     height_m: Annotated[
-        float | None, typer.Option(min=0.4, max=2.8, help="Stature of the person; else from _subject.json.")
+        float | None, option("Stature of the person; else from _subject.json.", min=0.4, max=2.8)
     ] = None,
-    names: Annotated[
-        bool, typer.Option("--names/--no-names", help="Use names of markers as hints, or geometry alone.")
-    ] = True,
+    names: Annotated[bool, option("Use names of markers as hints, or geometry alone.", "--names/--no-names")] = True,
     over_ground: Annotated[
-        bool, typer.Option("--over-ground/--as-captured", help="On a treadmill: add the belt's way to the motion.")
+        bool, option("On a treadmill: add the belt's way to the motion.", "--over-ground/--as-captured")
     ] = True,
     separation: Annotated[
-        bool, typer.Option("--separation", help="Also tell how far joints come apart, bones placed by their markers.")
+        bool, option("Also tell how far joints come apart, bones placed by their markers.", "--separation")
     ] = False,
     json: Json = False,
     csv: Csv = None,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from marey.cli.common import (
     MARKER_SUFFIXES,
     Outcome,
@@ -16,7 +14,7 @@ from marey.cli.common import (
     remark,
     run_each,
 )
-from marey.cli.options import PLOT_SUFFIXES, Clips, Csv, Json, ReadOptions, check_target, flat_options, one_of
+from marey.cli.options import PLOT_SUFFIXES, Clips, Csv, Json, ReadOptions, check_target, flat_options, option
 
 
 @flat_options
@@ -24,24 +22,15 @@ def measure(
     clips: Clips,
     json: Json = False,
     csv: Csv = None,
-    against: Annotated[
-        str | None, typer.Option("--against", metavar="CLIP", help="The clip it was made from, beside it.")
-    ] = None,
-    world: Annotated[
-        str | None,
-        typer.Option("--world", metavar="TOML", help="Sketch or problem whose walls and boxes count."),
-    ] = None,
+    against: Annotated[str | None, option("The clip it was made from, beside it.", metavar="CLIP")] = None,
+    world: Annotated[str | None, option("Sketch or problem whose walls and boxes count.", metavar="TOML")] = None,
     kind: Annotated[
-        str | None,
-        typer.Option(
-            help="walk, run, jump or other, if the guess is wrong.", callback=one_of("walk", "run", "jump", "other")
-        ),
+        str | None, option("walk, run, jump or other, if the guess is wrong.", choices=("walk", "run", "jump", "other"))
     ] = None,
     plot: Annotated[
-        str | None,
-        typer.Option("--plot", "-o", help="Draw the figures to this PNG; for several clips, a folder."),
+        str | None, option("Draw the figures to this PNG; for several clips, a folder.", "--plot", "-o")
     ] = None,
-    require_clean: Annotated[bool, typer.Option("--require-clean", help="Exit with 1 where a fault is named.")] = False,
+    require_clean: Annotated[bool, option("Exit with 1 where a fault is named.", "--require-clean")] = False,
     *,
     read: ReadOptions,
 ) -> None:

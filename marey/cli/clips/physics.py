@@ -19,7 +19,17 @@ from marey.cli.common import (
     run_each,
     warn,
 )
-from marey.cli.options import PLOT_SUFFIXES, Clips, Csv, Json, ReadOptions, RequireValid, check_target, flat_options
+from marey.cli.options import (
+    PLOT_SUFFIXES,
+    Clips,
+    Csv,
+    Json,
+    ReadOptions,
+    RequireValid,
+    check_target,
+    flat_options,
+    option,
+)
 
 
 @flat_options
@@ -28,24 +38,21 @@ def physics(
     json: Json = False,
     csv: Csv = None,
     plot: Annotated[
-        str | None,
-        typer.Option("--plot", "-o", help="Draw forces and margins to this PNG; for several clips, a folder."),
+        str | None, option("Draw forces and margins to this PNG; for several clips, a folder.", "--plot", "-o")
     ] = None,
-    grf: Annotated[str | None, typer.Option("--grf", help="Measured ground reaction (.mot, .sto) to compare.")] = None,
-    mass_kg: Annotated[float | None, typer.Option(min=1.0, max=1000.0, help="Mass of the body.")] = None,
-    friction: Annotated[float, typer.Option(min=0.0, max=10.0, help="Friction of the floor.")] = 0.8,
-    tolerance: Annotated[float, typer.Option(min=1e-6, help="Green up to this, in body weights.")] = 0.05,
-    floor: Annotated[str, typer.Option(help="flat, plants (steps and pegs), or a height in metres.")] = "flat",
-    limits: Annotated[str | None, typer.Option("--limits", help="File of joint limits to check as well.")] = None,
-    frames: Annotated[bool, typer.Option("--frames", help="JSON and table: the numbers of each frame too.")] = False,
-    show_flights: Annotated[bool, typer.Option("--flights", help="Also list flights and their gravity.")] = False,
+    grf: Annotated[str | None, option("Measured ground reaction (.mot, .sto) to compare.")] = None,
+    mass_kg: Annotated[float | None, option("Mass of the body.", min=1.0, max=1000.0)] = None,
+    friction: Annotated[float, option("Friction of the floor.", min=0.0, max=10.0)] = 0.8,
+    tolerance: Annotated[float, option("Green up to this, in body weights.", min=1e-6)] = 0.05,
+    floor: Annotated[str, option("flat, plants (steps and pegs), or a height in metres.")] = "flat",
+    limits: Annotated[str | None, option("File of joint limits to check as well.")] = None,
+    frames: Annotated[bool, option("JSON and table: the numbers of each frame too.", "--frames")] = False,
+    show_flights: Annotated[bool, option("Also list flights and their gravity.", "--flights")] = False,
     start_s: Annotated[
-        float | None,
-        typer.Option(help="First frame on the clock of the plates; the file's own if not given."),
+        float | None, option("First frame on the clock of the plates; the file's own if not given.")
     ] = None,
     over_ground: Annotated[
-        bool,
-        typer.Option("--over-ground/--as-captured", help="On a treadmill: add the belt's way to the motion."),
+        bool, option("On a treadmill: add the belt's way to the motion.", "--over-ground/--as-captured")
     ] = True,
     require_valid: RequireValid = False,
     *,

@@ -26,25 +26,20 @@ from marey.cli.options import (
     check_picture_file,
     check_target,
     flat_options,
-    one_of,
-    writable,
+    option,
 )
 
-Surroundings = Annotated[
-    str | None, typer.Option("--world", metavar="TOML", help="Sketch or problem whose world is drawn too.")
-]
+Surroundings = Annotated[str | None, option("Sketch or problem whose world is drawn too.", "--world", metavar="TOML")]
 CharacterFile = Annotated[
     str | None,
-    typer.Option(
-        "--character", metavar="FILE", help="Character (GLB, FBX) with the clip's skeleton, whose mesh is drawn."
-    ),
+    option("Character (GLB, FBX) with the clip's skeleton, whose mesh is drawn.", "--character", metavar="FILE"),
 ]
 BodyKind = Annotated[
     str,
-    typer.Option(
+    option(
+        "capsules, mesh (of the character or of the clip's own file) or auto: the mesh where there is one.",
         "--body",
-        help="capsules, mesh (of the character or of the clip's own file) or auto: the mesh where there is one.",
-        callback=one_of("auto", "capsules", "mesh"),
+        choices=("auto", "capsules", "mesh"),
     ),
 ]
 
@@ -52,16 +47,14 @@ BodyKind = Annotated[
 @flat_options
 def strip(
     clip: Clip,
-    out: Annotated[
-        str, typer.Option("-o", "--out", help="Picture to write.", show_default=False, callback=check_picture_file)
-    ],
-    count: Annotated[int, typer.Option(min=1, max=200, help="Bodies on the strip.")] = 8,
-    width: Annotated[int, typer.Option(min=64, max=8192, help="Width of the picture [pixel].")] = 1600,
+    out: Annotated[str, option("Picture to write.", "-o", "--out", show_default=False, callback=check_picture_file)],
+    count: Annotated[int, option("Bodies on the strip.", min=1, max=200)] = 8,
+    width: Annotated[int, option("Width of the picture [pixel].", min=64, max=8192)] = 1600,
     view: Annotated[
         str,
-        typer.Option(
-            help="side, three-quarter, front or top, bodies side by side; auto: nearly from the side, where they were.",
-            callback=one_of("auto", "side", "three-quarter", "front", "top"),
+        option(
+            "side, three-quarter, front or top, bodies side by side; auto: nearly from the side, where they were.",
+            choices=("auto", "side", "three-quarter", "front", "top"),
         ),
     ] = "auto",
     world: Surroundings = None,
@@ -85,12 +78,9 @@ def strip(
 def film(
     clip: Clip,
     out: Annotated[
-        str,
-        typer.Option(
-            "-o", "--out", help="Film to write: .gif or .mp4.", show_default=False, callback=writable(".gif", ".mp4")
-        ),
+        str, option("Film to write: .gif or .mp4.", "-o", "--out", show_default=False, suffixes=(".gif", ".mp4"))
     ],
-    fps: Annotated[float, typer.Option(min=1, max=240, help="Pictures a second.")] = 30.0,
+    fps: Annotated[float, option("Pictures a second.", min=1, max=240)] = 30.0,
     world: Surroundings = None,
     character: CharacterFile = None,
     body: BodyKind = "auto",
@@ -113,14 +103,10 @@ def view(
     clips: Clips,
     out: Annotated[
         str | None,
-        typer.Option(
-            "-o", "--out", help="Page to write; without it, one is opened in the browser.", callback=writable(".html")
-        ),
+        option("Page to write; without it, one is opened in the browser.", "-o", "--out", suffixes=(".html",)),
     ] = None,
     world: Surroundings = None,
-    physics: Annotated[
-        bool, typer.Option("--physics", help="Judge each clip, and show the verdict on its timeline.")
-    ] = False,
+    physics: Annotated[bool, option("Judge each clip, and show the verdict on its timeline.", "--physics")] = False,
     json: Json = False,
     *,
     read: ReadOptions,
@@ -156,12 +142,10 @@ def view(
 @flat_options
 def plot(
     clip: Clip,
-    out: Annotated[str, typer.Option("-o", "--out", help="Picture to write.", show_default=False)],
-    joint: Annotated[
-        list[str] | None, typer.Option("--joint", "-j", help="Joint or role to plot; may be repeated.")
-    ] = None,
-    contacts: Annotated[bool, typer.Option("--contacts", help="Plot contacts instead of joint angles.")] = False,
-    speed: Annotated[bool, typer.Option("--speed", help="Plot speed and height of the root instead.")] = False,
+    out: Annotated[str, option("Picture to write.", "-o", "--out", show_default=False)],
+    joint: Annotated[list[str] | None, option("Joint or role to plot; may be repeated.", "--joint", "-j")] = None,
+    contacts: Annotated[bool, option("Plot contacts instead of joint angles.", "--contacts")] = False,
+    speed: Annotated[bool, option("Plot speed and height of the root instead.", "--speed")] = False,
     json: Json = False,
     *,
     read: ReadOptions,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from marey.cli.common import load_clip, print_json, remark, warn, write_motion, write_strip
-from marey.cli.options import Count, Json, MotionOut, ReadOptions, Strip, flat_options, one_of
+from marey.cli.options import Count, Json, MotionOut, ReadOptions, Strip, flat_options, option
 
 if TYPE_CHECKING:
     from marey.motion import Motion
@@ -18,29 +18,25 @@ if TYPE_CHECKING:
 @flat_options
 def between(
     keys: Annotated[
-        str,
-        typer.Argument(metavar="KEYS", help="Keys in a .toml file, or a clip and times.", show_default=False),
+        str, typer.Argument(metavar="KEYS", help="Keys in a .toml file, or a clip and times.", show_default=False)
     ],
     out: MotionOut = None,
-    every: Annotated[
-        float | None, typer.Option(min=0.01, help="Take a key of the clip at each of these intervals [s].")
-    ] = None,
-    at: Annotated[str | None, typer.Option(metavar="LIST", help="Take keys of the clip at these times [s].")] = None,
-    contacts: Annotated[bool, typer.Option("--contacts", help="Let the feet stand where they do in the clip.")] = False,
+    every: Annotated[float | None, option("Take a key of the clip at each of these intervals [s].", min=0.01)] = None,
+    at: Annotated[str | None, option("Take keys of the clip at these times [s].", metavar="LIST")] = None,
+    contacts: Annotated[bool, option("Let the feet stand where they do in the clip.", "--contacts")] = False,
     method: Annotated[
         str,
-        typer.Option(
-            help="people: as captured people move; smooth: cubic; straight: slerp.",
-            callback=one_of("people", "smooth", "straight"),
+        option(
+            "people: as captured people move; smooth: cubic; straight: slerp.", choices=("people", "smooth", "straight")
         ),
     ] = "people",
-    rate_hz: Annotated[float | None, typer.Option(min=1.0, max=1000.0, help="Frames per second to write.")] = None,
-    limits: Annotated[bool, typer.Option(help="Keep joints inside anatomical limits.")] = True,
+    rate_hz: Annotated[float | None, option("Frames per second to write.", min=1.0, max=1000.0)] = None,
+    limits: Annotated[bool, option("Keep joints inside anatomical limits.")] = True,
     hold_feet: Annotated[
-        bool, typer.Option("--hold-feet", help="Hold standing feet over the whole clip; keys may move by centimetres.")
+        bool, option("Hold standing feet over the whole clip; keys may move by centimetres.", "--hold-feet")
     ] = False,
     against: Annotated[
-        str | None, typer.Option(metavar="CLIP", help="Compare with this clip; the clip of the keys by default.")
+        str | None, option("Compare with this clip; the clip of the keys by default.", metavar="CLIP")
     ] = None,
     strip: Strip = None,
     count: Count = 12,

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marey.cli.common import load_clip, print_json, progress_bar, remark, warn
-from marey.cli.options import PLOT_SUFFIXES, Json, ReadOptions, check_picture_file, flat_options, one_of, writable
+from marey.cli.common import load_clip, print_json, print_result, progress_bar, remark, warn
+from marey.cli.options import (
+    PLOT_SUFFIXES,
+    Json,
+    ReadOptions,
+    check_picture_file,
+    flat_options,
+    option,
+)
 
 if TYPE_CHECKING:
     from marey.models import PCA, PGA, PoseModel
@@ -45,24 +52,17 @@ METHODS = (*PGA_METHODS, "pca", "pca-euler", "behaviour")
 class PictureOptions:
     """Pictures of a pose model, each drawn if its file is named."""
 
-    plot: Annotated[
-        str | None,
-        typer.Option(help="Also plot the explained variance to this picture.", callback=writable(*PLOT_SUFFIXES)),
-    ] = None
+    plot: Annotated[str | None, option("Also plot the explained variance to this picture.", suffixes=PLOT_SUFFIXES)] = (
+        None
+    )
     select: Annotated[
-        str | None,
-        typer.Option(
-            help="Also plot variance and joint error by number of components.", callback=writable(*PLOT_SUFFIXES)
-        ),
+        str | None, option("Also plot variance and joint error by number of components.", suffixes=PLOT_SUFFIXES)
     ] = None
     histogram: Annotated[
-        str | None,
-        typer.Option(
-            help="Also plot how many components each clip needs alone, 95 and 99 %.", callback=writable(*PLOT_SUFFIXES)
-        ),
+        str | None, option("Also plot how many components each clip needs alone, 95 and 99 %.", suffixes=PLOT_SUFFIXES)
     ] = None
     modes: Annotated[
-        str | None, typer.Option(help="Also draw the first components to this picture.", callback=check_picture_file)
+        str | None, option("Also draw the first components to this picture.", callback=check_picture_file)
     ] = None
 
 
@@ -72,33 +72,30 @@ class LocomotionOptions:
 
     manifest: Annotated[
         str | None,
-        typer.Option(
-            help="locomotion: which clips train (.toml), such as a corrected sorting; 'shipped' for those of the "
+        option(
+            "locomotion: which clips train (.toml), such as a corrected sorting; 'shipped' for those of the "
             "shipped model. By default the clips are sorted by what they show."
         ),
     ] = None
     sorting: Annotated[
         str | None,
-        typer.Option(
-            metavar="TOML",
-            help="locomotion: where to write the sorting; beside the model by default.",
-            callback=writable(".toml"),
+        option(
+            "locomotion: where to write the sorting; beside the model by default.", metavar="TOML", suffixes=(".toml",)
         ),
     ] = None
     alone: Annotated[
-        bool, typer.Option("--alone", help="locomotion: lend nothing from the shipped model; needs walks and runs.")
+        bool, option("locomotion: lend nothing from the shipped model; needs walks and runs.", "--alone")
     ] = False
     plots: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="locomotion: also plot the fit of every person and gait.")
+        str | None, option("locomotion: also plot the fit of every person and gait.", metavar="FOLDER")
     ] = None
     report: Annotated[
-        str | None,
-        typer.Option(help="Also write errors on unseen trials to this .json file.", callback=writable(".json")),
+        str | None, option("Also write errors on unseen trials to this .json file.", suffixes=(".json",))
     ] = None
-    jumps: Annotated[bool, typer.Option(help="Let a locomotion model learn jumps, too.")] = True
-    model: Annotated[str | None, typer.Option(help="person: locomotion model to add the style to.")] = None
-    name: Annotated[str | None, typer.Option(help="person: name of the new style; the clip's by default.")] = None
-    amount: Annotated[float, typer.Option(help="person: more than 1 exaggerates the person.")] = 1.0
+    jumps: Annotated[bool, option("Let a locomotion model learn jumps, too.")] = True
+    model: Annotated[str | None, option("person: locomotion model to add the style to.")] = None
+    name: Annotated[str | None, option("person: name of the new style; the clip's by default.")] = None
+    amount: Annotated[float, option("person: more than 1 exaggerates the person.")] = 1.0
 
 
 @flat_options
@@ -110,30 +107,23 @@ def fit(
         ),
     ],
     out: Annotated[
-        str,
-        typer.Option(
-            "-o", "--out", help="Model to write (.safetensors).", show_default=False, callback=writable(".safetensors")
-        ),
+        str, option("Model to write (.safetensors).", "-o", "--out", show_default=False, suffixes=(".safetensors",))
     ],
-    method: Annotated[str, typer.Option(help=f"{', '.join(METHODS)}.", callback=one_of(*METHODS))] = "pga",
-    explained: Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of the variance to keep.")] = 0.95,
-    components: Annotated[int | None, typer.Option(min=0, help="Number of components, instead of a share.")] = None,
-    kind: Annotated[
-        str, typer.Option(help="Coordinates of pga: first or second kind.", callback=one_of("first", "second"))
-    ] = "first",
+    method: Annotated[str, option(f"{', '.join(METHODS)}.", choices=METHODS)] = "pga",
+    explained: Annotated[float, option("Share of the variance to keep.", min=0.0, max=1.0)] = 0.95,
+    components: Annotated[int | None, option("Number of components, instead of a share.", min=0)] = None,
+    kind: Annotated[str, option("Coordinates of pga: first or second kind.", choices=("first", "second"))] = "first",
     weights: Annotated[
         str | None,
-        typer.Option(
-            help="pga: lever counts errors in metres, kinetic by the energy at the mean pose.",
-            callback=one_of("lever", "kinetic"),
+        option(
+            "pga: lever counts errors in metres, kinetic by the energy at the mean pose.", choices=("lever", "kinetic")
         ),
     ] = None,
     joint_error_mm: Annotated[
-        float | None,
-        typer.Option(min=0.0, help="Fewest components with this mean joint error, instead of a share."),
+        float | None, option("Fewest components with this mean joint error, instead of a share.", min=0.0)
     ] = None,
     problem: Annotated[
-        str | None, typer.Option("--for", metavar="PROBLEM", help="Learn from the clips that step as this problem.")
+        str | None, option("Learn from the clips that step as this problem.", "--for", metavar="PROBLEM")
     ] = None,
     *,
     pictures: PictureOptions,
@@ -213,13 +203,12 @@ def fit(
         "max_cm": error.max_cm,
         "far": [{"joint": s.joint, "clip": s.clip, "frames": s.frames.tolist()} for s in far],
     }
-    if json:
-        print_json(facts | {"file": out, "method": method} | ({} if problem is None else {"clips": used}))
-    else:
-        typer.echo(
-            f"{out}  {facts['num_components']} components  {100 * facts['explained']:.1f} %  "
-            f"{facts['num_frames']} frames  joint error mean {facts['mean_cm']:.2f} cm, max {facts['max_cm']:.2f} cm"
-        )
+    print_result(
+        facts | {"file": out, "method": method} | ({} if problem is None else {"clips": used}),
+        f"{out}  {facts['num_components']} components  {100 * facts['explained']:.1f} %  "
+        f"{facts['num_frames']} frames  joint error mean {facts['mean_cm']:.2f} cm, max {facts['max_cm']:.2f} cm",
+        is_json=json,
+    )
     _draw_model(fitted, motions, settings, pictures)
 
 
@@ -305,12 +294,11 @@ def _fit_locomotion(sources: list[str], out: str, options: LocomotionOptions, *,
         with progress_bar("plotting") as tell:
             facts["plots"] = plot_speed_laws(model, clips, plan, options.plots, report=tell)
         remark(f"wrote {len(facts['plots'])} plots to {options.plots}")
-    if is_json:
-        print_json(facts)
-    else:
-        typer.echo(
-            f"{out}  {facts['num_units']} cycles  {len(model.styles)} styles  jumps: {', '.join(model.jumps) or 'none'}"
-        )
+    print_result(
+        facts,
+        f"{out}  {facts['num_units']} cycles  {len(model.styles)} styles  jumps: {', '.join(model.jumps) or 'none'}",
+        is_json=is_json,
+    )
 
 
 def _fit_behaviour(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from marey.cli.common import load_clip, print_json, warn, write_motion
-from marey.cli.options import Json, MotionOut, ReadOptions, flat_options, one_of, usage_of
+from marey.cli.options import Json, MotionOut, ReadOptions, flat_options, option, usage_of
 
 if TYPE_CHECKING:
     from marey.base import FloatArray
@@ -22,59 +22,51 @@ class GoalOptions:
     """Goals of a pose."""
 
     task: Annotated[
-        list[str] | None,
-        typer.Option("--task", help="JOINT=X,Y,Z[:WEIGHT] in metres; - frees an axis.", show_default=False),
+        list[str] | None, option("JOINT=X,Y,Z[:WEIGHT] in metres; - frees an axis.", show_default=False)
     ] = None
     orient: Annotated[
-        list[str] | None,
-        typer.Option(help="JOINT=keep, or JOINT=RX,RY,RZ[:WEIGHT]: degrees from its start.", show_default=False),
+        list[str] | None, option("JOINT=keep, or JOINT=RX,RY,RZ[:WEIGHT]: degrees from its start.", show_default=False)
     ] = None
     look: Annotated[
-        list[str] | None, typer.Option(help="JOINT=X,Y,Z[:WEIGHT]: the joint faces this place.", show_default=False)
+        list[str] | None, option("JOINT=X,Y,Z[:WEIGHT]: the joint faces this place.", show_default=False)
     ] = None
-    com: Annotated[
-        str | None, typer.Option(help="X,Y,Z[:WEIGHT] of the centre of mass; - frees an axis.", show_default=False)
-    ] = None
-    pin: Annotated[
-        list[str] | None, typer.Option(help="JOINT that keeps position and orientation.", show_default=False)
-    ] = None
+    com: Annotated[str | None, option("X,Y,Z[:WEIGHT] of the centre of mass; - frees an axis.", show_default=False)] = (
+        None
+    )
+    pin: Annotated[list[str] | None, option("JOINT that keeps position and orientation.", show_default=False)] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolverOptions:
     """How goals are solved: space, prior, limits, root and feet."""
 
-    method: Annotated[str, typer.Option(help="Solver: projected-lm, pg-armijo, dls, ccd, ...")] = "projected-lm"
-    model: Annotated[str | None, typer.Option(help="Pose model file: solve in its space.")] = None
-    modes: Annotated[int | None, typer.Option(min=1, help="Components of the model to use; all by default.")] = None
+    method: Annotated[str, option("Solver: projected-lm, pg-armijo, dls, ccd, ...")] = "projected-lm"
+    model: Annotated[str | None, option("Pose model file: solve in its space.")] = None
+    modes: Annotated[int | None, option("Components of the model to use; all by default.", min=1)] = None
     spring: Annotated[
-        float, typer.Option(min=0.0, help="Pull to the model's mean: a standard deviation counts like this many m².")
+        float, option("Pull to the model's mean: a standard deviation counts like this many m².", min=0.0)
     ] = 0.0
     metric: Annotated[
         str | None,
-        typer.Option(
-            help="Steps in the model's space: canonical, marquardt or kinetic (light limbs move first).",
-            callback=one_of("canonical", "marquardt", "kinetic"),
+        option(
+            "Steps in the model's space: canonical, marquardt or kinetic (light limbs move first).",
+            choices=("canonical", "marquardt", "kinetic"),
         ),
     ] = None
     max_sigma: Annotated[
-        float, typer.Option(min=0.0, help="Largest standard deviation of the model's coordinates; 0 for no limit.")
+        float, option("Largest standard deviation of the model's coordinates; 0 for no limit.", min=0.0)
     ] = 3.0
-    limits: Annotated[str, typer.Option(help="auto: anatomical; none; or a file of joint limits.")] = "auto"
+    limits: Annotated[str, option("auto: anatomical; none; or a file of joint limits.")] = "auto"
     root: Annotated[
-        str,
-        typer.Option(
-            help="auto: as planted feet allow; free, turn or fixed.", callback=one_of("auto", "free", "turn", "fixed")
-        ),
+        str, option("auto: as planted feet allow; free, turn or fixed.", choices=("auto", "free", "turn", "fixed"))
     ] = "auto"
     feet: Annotated[
         str,
-        typer.Option(
-            help="auto: feet on the floor that no goal names stay; free or planted.",
-            callback=one_of("auto", "free", "planted"),
+        option(
+            "auto: feet on the floor that no goal names stay; free or planted.", choices=("auto", "free", "planted")
         ),
     ] = "auto"
-    tolerance_m: Annotated[float, typer.Option(min=1e-9, help="A goal within this is reached.")] = 1e-3
+    tolerance_m: Annotated[float, option("A goal within this is reached.", min=1e-9)] = 1e-3
 
 
 @flat_options
@@ -84,17 +76,15 @@ def ik(
     ] = None,
     *,
     goals: GoalOptions,
-    freeze: Annotated[list[str] | None, typer.Option(help="JOINT that keeps its angles.", show_default=False)] = None,
+    freeze: Annotated[list[str] | None, option("JOINT that keeps its angles.", show_default=False)] = None,
     points: Annotated[
         str | None,
-        typer.Option(
-            metavar="TABLE", help="Points over time, .csv, .trc or .c3d: writes a whole clip.", show_default=False
-        ),
+        option("Points over time, .csv, .trc or .c3d: writes a whole clip.", metavar="TABLE", show_default=False),
     ] = None,
     frame: Annotated[
-        int | None, typer.Option(help="Frame to start from; the rest pose without one, frame 0 with --points.")
+        int | None, option("Frame to start from; the rest pose without one, frame 0 with --points.")
     ] = None,
-    handles: Annotated[bool, typer.Option("--handles", help="List the joints to pose this skeleton by.")] = False,
+    handles: Annotated[bool, option("List the joints to pose this skeleton by.", "--handles")] = False,
     out: MotionOut = None,
     json: Json = False,
     solver: SolverOptions,

@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marey.cli.common import load_clip, print_json, remark
-from marey.cli.options import PLOT_SUFFIXES, Csv, Json, ReadOptions, Up, flat_options, one_of, usage_of, writable
+from marey.cli.common import load_clip, print_json, print_result, remark
+from marey.cli.options import (
+    PLOT_SUFFIXES,
+    Csv,
+    Json,
+    ReadOptions,
+    Up,
+    flat_options,
+    option,
+    usage_of,
+)
 
 if TYPE_CHECKING:
     from marey.kinematics import JointField, JointLimits, SdfLimits
@@ -24,9 +33,7 @@ FEASIBLE_RAD = 1e-9  # [rad] a violation below is rounding
 METRICS = ("so3", "euler", "euler_periodic")
 Clips = Annotated[list[str], typer.Argument(metavar="CLIPS...", help="Motion files of one skeleton.")]
 LimitsFile = Annotated[str, typer.Argument(metavar="LIMITS", help="File that `marey limits fit` wrote.")]
-LimitsOut = Annotated[
-    str, typer.Option("-o", "--out", help="File to write (.safetensors).", callback=writable(".safetensors"))
-]
+LimitsOut = Annotated[str, option("File to write (.safetensors).", "-o", "--out", suffixes=(".safetensors",))]
 Joint = Annotated[str, typer.Argument(metavar="JOINT", help="Joint or role.")]
 
 
@@ -35,18 +42,12 @@ Joint = Annotated[str, typer.Argument(metavar="JOINT", help="Joint or role.")]
 def fit(
     clips: Clips,
     out: LimitsOut,
-    kind: Annotated[
-        str | None, typer.Option(help=f"{', '.join(KINDS)}.  [default: sdf]", callback=one_of(*KINDS))
-    ] = None,
-    resolution: Annotated[
-        int | None, typer.Option(min=4, max=128, help="sdf: nodes of each axis.  [default: 16]")
-    ] = None,
-    metric: Annotated[
-        str | None, typer.Option(help=f"sdf: {', '.join(METRICS)}.  [default: so3]", callback=one_of(*METRICS))
-    ] = None,
-    margin_deg: Annotated[float | None, typer.Option(min=0.0, max=90.0, help="sdf, box, cone, reach: margin.")] = None,
-    anatomical: Annotated[bool, typer.Option("--anatomical", help="Shipped limits of a human, not learnt.")] = False,
-    widen: Annotated[bool, typer.Option("--widen", help="Anatomical limits that hold the clips too.")] = False,
+    kind: Annotated[str | None, option(f"{', '.join(KINDS)}.  [default: sdf]", choices=KINDS)] = None,
+    resolution: Annotated[int | None, option("sdf: nodes of each axis.  [default: 16]", min=4, max=128)] = None,
+    metric: Annotated[str | None, option(f"sdf: {', '.join(METRICS)}.  [default: so3]", choices=METRICS)] = None,
+    margin_deg: Annotated[float | None, option("sdf, box, cone, reach: margin.", min=0.0, max=90.0)] = None,
+    anatomical: Annotated[bool, option("Shipped limits of a human, not learnt.", "--anatomical")] = False,
+    widen: Annotated[bool, option("Anatomical limits that hold the clips too.", "--widen")] = False,
     *,
     read: ReadOptions,
     json: Json = False,
@@ -84,11 +85,10 @@ def fit(
 def show(
     limits: LimitsFile,
     out: Annotated[
-        str | None,
-        typer.Option("-o", "--out", help="Also draw the sets (.png, .pdf, .svg).", callback=writable(*PLOT_SUFFIXES)),
+        str | None, option("Also draw the sets (.png, .pdf, .svg).", "-o", "--out", suffixes=PLOT_SUFFIXES)
     ] = None,
-    joint: Annotated[list[str] | None, typer.Option("--joint", "-j", help="Joint or role; repeatable.")] = None,
-    clip: Annotated[str | None, typer.Option(help="Clip to draw into the sets and to check.")] = None,
+    joint: Annotated[list[str] | None, option("Joint or role; repeatable.", "--joint", "-j")] = None,
+    clip: Annotated[str | None, option("Clip to draw into the sets and to check.")] = None,
     up: Up = None,
     json: Json = False,
 ) -> None:
@@ -141,15 +141,12 @@ def joints(clips: Clips, up: Up = None, json: Json = False, csv: Csv = None) -> 
 @app.command()
 def compare(
     clips: Clips,
-    held_out: Annotated[
-        list[str] | None, typer.Option("--held-out", metavar="CLIP", help="Clip to judge by; repeatable.")
-    ] = None,
+    held_out: Annotated[list[str] | None, option("Clip to judge by; repeatable.", metavar="CLIP")] = None,
     kind: Annotated[
-        list[str] | None,
-        typer.Option(help=f"Of {', '.join(KINDS)}; repeatable, all by default.", callback=one_of(*KINDS)),
+        list[str] | None, option(f"Of {', '.join(KINDS)}; repeatable, all by default.", choices=KINDS)
     ] = None,
-    joint: Annotated[list[str] | None, typer.Option("--joint", "-j", help="Joint or role; repeatable.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the rotations that measure the volume.")] = 0,
+    joint: Annotated[list[str] | None, option("Joint or role; repeatable.", "--joint", "-j")] = None,
+    seed: Annotated[int, option("Of the rotations that measure the volume.", min=0)] = 0,
     up: Up = None,
     json: Json = False,
     csv: Csv = None,
@@ -189,9 +186,9 @@ def compare(
 def export_surface(
     limits: LimitsFile,
     joint: Joint,
-    out: Annotated[str, typer.Option("-o", "--out", help="Surface to write (.obj).", callback=writable(".obj"))],
-    clip: Annotated[str | None, typer.Option(help="Clip that the surface must hold.")] = None,
-    exact: Annotated[bool, typer.Option("--exact", help="As the field is, not smoothed and with its holes.")] = False,
+    out: Annotated[str, option("Surface to write (.obj).", "-o", "--out", suffixes=(".obj",))],
+    clip: Annotated[str | None, option("Clip that the surface must hold.")] = None,
+    exact: Annotated[bool, option("As the field is, not smoothed and with its holes.", "--exact")] = False,
     up: Up = None,
     json: Json = False,
 ) -> None:
@@ -223,7 +220,7 @@ def import_surface(
     joint: Joint,
     surface: Annotated[str, typer.Argument(metavar="OBJ", help="Closed surface, as `marey limits export` writes.")],
     out: LimitsOut,
-    resolution: Annotated[int | None, typer.Option(min=8, max=128, help="Nodes of each axis.")] = None,
+    resolution: Annotated[int | None, option("Nodes of each axis.", min=8, max=128)] = None,
     json: Json = False,
 ) -> None:
     """Replace the feasible set of a joint by the inside of a surface (limits of kind sdf)."""
@@ -241,11 +238,10 @@ def sculpt(
     joint: Joint,
     out: LimitsOut,
     brush: Annotated[
-        list[str] | None,
-        typer.Option(help="X,Y,Z,RADIUS,PUSH in degrees: rotation vector, reach, and how far out; repeatable."),
+        list[str] | None, option("X,Y,Z,RADIUS,PUSH in degrees: rotation vector, reach, and how far out; repeatable.")
     ] = None,
     polygon: Annotated[
-        str | None, typer.Option(help="CSV of corners: x, y, z, twist_low_deg, twist_high_deg; replaces the set.")
+        str | None, option("CSV of corners: x, y, z, twist_low_deg, twist_high_deg; replaces the set.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -306,10 +302,11 @@ POLYGON_COLUMNS = ("x", "y", "z", "twist_low_deg", "twist_high_deg")
 
 
 def _report_joint(joint: str, file: str, *, json: bool, **facts: int) -> None:
-    if json:
-        print_json({"joint": joint, "out": file, **facts})
-    else:
-        typer.echo(f"{file}  {joint}  " + "  ".join(f"{value} {name[4:]}" for name, value in facts.items()))
+    print_result(
+        {"joint": joint, "out": file, **facts},
+        f"{file}  {joint}  " + "  ".join(f"{value} {name[4:]}" for name, value in facts.items()),
+        is_json=json,
+    )
 
 
 NEAR_RAD = 0.1  # [rad] a pose that is this near is called near

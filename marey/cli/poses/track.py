@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marey.cli.common import load_clip, print_json, remark, warn, write_motion, write_strip
-from marey.cli.options import Count, Csv, Json, MotionOut, ReadOptions, Strip, Up, flat_options, one_of, writable
+from marey.cli.options import (
+    Count,
+    Csv,
+    Json,
+    MotionOut,
+    ReadOptions,
+    Strip,
+    Up,
+    flat_options,
+    option,
+)
 
 if TYPE_CHECKING:
     from marey.kinematics import JointLimits
@@ -31,30 +41,29 @@ class ViewOptions:
 
     camera: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="FILE|X,Y,Z:X,Y,Z",
-            help="Cameras (.json, .toml), or from where and at what [m]; one for each KEYPOINTS.",
+        option(
+            "Cameras (.json, .toml), or from where and at what [m]; one for each KEYPOINTS.", metavar="FILE|X,Y,Z:X,Y,Z"
         ),
     ] = None
     focal_px: Annotated[
-        float | None, typer.Option(min=1.0, help="Focal length where no file says it; --watch: 600, of 640 x 480.")
+        float | None, option("Focal length where no file says it; --watch: 600, of 640 x 480.", min=1.0)
     ] = None
-    size: Annotated[str | None, typer.Option(metavar="WxH", help="Picture in pixels, where no file says it.")] = None
-    noise_px: Annotated[float, typer.Option(min=0.0, help="Noise of the points; --watch adds it.")] = 2.0
-    hidden: Annotated[float, typer.Option(min=0.0, max=1.0, help="--watch: share of points not seen.")] = 0.0
-    seconds: Annotated[float, typer.Option(min=0.1, max=600.0, help="--watch seated: how long.")] = 45.0
+    size: Annotated[str | None, option("Picture in pixels, where no file says it.", metavar="WxH")] = None
+    noise_px: Annotated[float, option("Noise of the points; --watch adds it.", min=0.0)] = 2.0
+    hidden: Annotated[float, option("--watch: share of points not seen.", min=0.0, max=1.0)] = 0.0
+    seconds: Annotated[float, option("--watch seated: how long.", min=0.1, max=600.0)] = 45.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonOptions:
     """Who is tracked."""
 
-    person: Annotated[int, typer.Option(min=0, help="Of several in the picture; 0 is seen best at first.")] = 0
-    rate_hz: Annotated[
-        float | None, typer.Option(min=0.1, max=10_000.0, help="Pictures a second, where no file says it; 30.")
-    ] = None
-    stature_m: Annotated[float | None, typer.Option(min=0.3, max=3.0, help="Height of the person.")] = None
-    body: Annotated[str | None, typer.Option(metavar="CLIP", help="Motion file of a body with these segments.")] = None
+    person: Annotated[int, option("Of several in the picture; 0 is seen best at first.", min=0)] = 0
+    rate_hz: Annotated[float | None, option("Pictures a second, where no file says it; 30.", min=0.1, max=10_000.0)] = (
+        None
+    )
+    stature_m: Annotated[float | None, option("Height of the person.", min=0.3, max=3.0)] = None
+    body: Annotated[str | None, option("Motion file of a body with these segments.", metavar="CLIP")] = None
 
 
 @flat_options
@@ -67,41 +76,30 @@ def track(
     ] = None,
     out: MotionOut = None,
     start: Annotated[
-        str | None, typer.Option(metavar="CLIP", help="Motion file that starts in the first pose, or 'seated'.")
+        str | None, option("Motion file that starts in the first pose, or 'seated'.", metavar="CLIP")
     ] = None,
     watch: Annotated[
-        str | None, typer.Option(metavar="CLIP", help="Let the cameras watch this clip, or 'seated', and track that.")
+        str | None, option("Let the cameras watch this clip, or 'seated', and track that.", metavar="CLIP")
     ] = None,
     method: Annotated[
         str | None,
-        typer.Option(
-            help="pose-model (default: all frames at once), or particles: guided (default of a seated person), "
+        option(
+            "pose-model (default: all frames at once), or particles: guided (default of a seated person), "
             "random-walk (the thesis's), full-pose (its baseline), full-pose-guided.",
-            callback=one_of(*METHODS),
+            choices=METHODS,
         ),
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="pose-model: file of `marey fit`, instead of the shipped one.")
-    ] = None,
-    spring: Annotated[float, typer.Option(min=0.0, help="pose-model: weight of the prior.")] = 1.0,
-    max_sigma: Annotated[
-        float, typer.Option(min=0.1, help="pose-model: largest standard deviation of a coordinate.")
-    ] = 5.0,
-    particles: Annotated[
-        int | None, typer.Option(min=1, max=100_000, help="How many guesses; 25, or 100 of full poses.")
-    ] = None,
-    limits: Annotated[
-        str | None, typer.Option(help="File of joint limits, 'seated', or 'none'; anatomical by default.")
-    ] = None,
+    model: Annotated[str | None, option("pose-model: file of `marey fit`, instead of the shipped one.")] = None,
+    spring: Annotated[float, option("pose-model: weight of the prior.", min=0.0)] = 1.0,
+    max_sigma: Annotated[float, option("pose-model: largest standard deviation of a coordinate.", min=0.1)] = 5.0,
+    particles: Annotated[int | None, option("How many guesses; 25, or 100 of full poses.", min=1, max=100_000)] = None,
+    limits: Annotated[str | None, option("File of joint limits, 'seated', or 'none'; anatomical by default.")] = None,
     *,
     view: ViewOptions,
     who: PersonOptions,
-    seed: Annotated[int, typer.Option(min=0, help="Of all chance.")] = 0,
+    seed: Annotated[int, option("Of all chance.", min=0)] = 0,
     save: Annotated[
-        str | None,
-        typer.Option(
-            metavar="JSON", help="Also write the image points of the first camera.", callback=writable(".json")
-        ),
+        str | None, option("Also write the image points of the first camera.", metavar="JSON", suffixes=(".json",))
     ] = None,
     csv: Csv = None,
     strip: Strip = None,

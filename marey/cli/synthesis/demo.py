@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from marey.cli.common import print_json, progress_bar, remark
-from marey.cli.options import Json
+from marey.cli.options import Json, option
 
 if TYPE_CHECKING:
     from marey.motion import Motion
@@ -24,8 +24,8 @@ SKETCH_BODIES = 14  # on the film strip of a sketch
 
 
 def demo(
-    out: Annotated[str, typer.Option("-o", "--out", help="Folder to write.")] = "demo",
-    sample: Annotated[str, typer.Option(help="Shipped sketch, script or clip: pick, slalom, walk, leap, ...")] = "pick",
+    out: Annotated[str, option("Folder to write.", "-o", "--out")] = "demo",
+    sample: Annotated[str, option("Shipped sketch, script or clip: pick, slalom, walk, leap, ...")] = "pick",
     json: Json = False,
 ) -> None:
     """Run the main job on what is shipped and write a folder.
@@ -85,9 +85,10 @@ def _write_results(
     import numpy as np
 
     from marey.cli.clips.info import describe_motion
-    from marey.contacts import contact_phases, ensure_contacts, slide_mm
+    from marey.contacts import contact_phases, ensure_contacts
     from marey.io import load, save
     from marey.kinematics import retarget
+    from marey.measure import measure_motion
     from marey.motion import cadence, check_time_base, gait_cycles
     from marey.picture import film_strip, save_image
     from marey.skeleton import human
@@ -109,7 +110,10 @@ def _write_results(
     planted = moved if moved.contacts is not None else ensure_contacts(moved)
     kinds = Counter(phase.kind for phase in contact_phases(planted))
     lines.append(f"contacts   phases: {', '.join(f'{count} x {kind}' for kind, count in kinds.most_common())}")
-    lines.append(f"slide      {slide_mm(planted).max(initial=0.0):.2f} mm a frame at most")
+    # The meter does not look at the contacts that the engines planned
+    meter = measure_motion(planted)
+    lines.append(f"meter      feet scrape {100.0 * meter.scraped_m[-1]:.0f} cm in all")
+    lines += [f"           {fault}" for fault in meter.faults] or ["           no fault"]
     cycles = gait_cycles(planted)
     lines += [f"gait       {len(cycles)} cycles, {cadence(planted):.0f} steps a minute"] if cycles else []
     progress(4)

@@ -18,7 +18,7 @@ from marey.cli.common import (
     write_motion,
     write_strip,
 )
-from marey.cli.options import Count, Json, MotionOut, Strip, writable
+from marey.cli.options import Count, Json, MotionOut, Strip, option
 
 if TYPE_CHECKING:
     from marey.graph import MotionGraph, SearchSolution
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Build and search motion graphs.", no_args_is_help=True, rich_markup_mode=None)
 
 DEMO = "demo"
+CLIPS_WORTH_PROCESSES = 12  # fewer are ready before a second process has loaded its kernels
 Graph = Annotated[str, typer.Argument(metavar="GRAPH", help="Graph file, or 'demo'.", show_default=False)]
 
 
@@ -36,27 +37,24 @@ def build(
     clips: Annotated[
         list[str], typer.Argument(metavar="CLIPS...", help="Libraries, motion files, folders of them, or 'demo'.")
     ],
-    out: Annotated[
-        str, typer.Option("-o", "--out", help="Graph file to write (.safetensors).", callback=writable(".safetensors"))
-    ],
-    tag: Annotated[
-        list[str] | None, typer.Option("--tag", "-t", help="Of a library: only this tag; repeatable.")
-    ] = None,
-    behaviour: Annotated[str | None, typer.Option("--behaviour", "-b", help="Of a library: walk, jump, ...")] = None,
-    subject: Annotated[str | None, typer.Option(help="Of a library: only clips of this subject.")] = None,
-    mirror: Annotated[bool | None, typer.Option("--mirror/--no-mirror", help="Take mirror images too.")] = None,
+    out: Annotated[str, option("Graph file to write (.safetensors).", "-o", "--out", suffixes=(".safetensors",))],
+    tag: Annotated[list[str] | None, option("Of a library: only this tag; repeatable.", "--tag", "-t")] = None,
+    behaviour: Annotated[str | None, option("Of a library: walk, jump, ...", "--behaviour", "-b")] = None,
+    subject: Annotated[str | None, option("Of a library: only clips of this subject.")] = None,
+    mirror: Annotated[bool | None, option("Take mirror images too.", "--mirror/--no-mirror")] = None,
     setting: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the build; repeatable.")
+        list[str] | None, option("A setting of the build; repeatable.", "--set", metavar="NAME=VALUE")
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, max=256, help="Processes.")] = 1,
-    cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler, tcp://host:port.")] = None,
-    resume: Annotated[str | None, typer.Option(metavar="FOLDER", help="Keeps what is ready if the run stops.")] = None,
+    workers: Annotated[int | None, option("Processes; one a core where there are many clips.", min=1, max=256)] = None,
+    cluster: Annotated[str | None, option("Dask scheduler, tcp://host:port.", metavar="ADDRESS")] = None,
+    resume: Annotated[str | None, option("Keeps what is ready if the run stops.", metavar="FOLDER")] = None,
     json: Json = False,
 ) -> None:
     """Build a motion graph of clips and write it.
 
     Clips of a library are those that all conditions hold for. `--set density=20` and the like change thresholds.
     """
+    from marey.base import count_cores
     from marey.graph import build_graph, save_graph
     from marey.library import Library, Query, is_library
     from marey.samples import DEMO_SETTINGS, demo_clips
@@ -87,6 +85,7 @@ def build(
             motions += [read_motion(file) for file in expand_inputs([source])]
     if not motions:
         raise typer.BadParameter("no clip meets all conditions.")
+    workers = workers or (count_cores() if len(motions) >= CLIPS_WORTH_PROCESSES else 1)
     with progress_bar("prepare clips") as progress:
         graph = build_graph(
             motions, workers=workers, cluster=cluster, resume=resume, on_progress=progress, **settings
@@ -109,10 +108,10 @@ def search(
     graph: Graph,
     sketch: Annotated[str, typer.Argument(metavar="SKETCH", help="Sketch file (TOML), or a shipped name.")],
     out: MotionOut = None,
-    k: Annotated[int, typer.Option(min=1, max=2, help="Motions that may be blended.")] = 2,
-    epsilon: Annotated[str | None, typer.Option(metavar="LIST", help="Falling factors, such as 3,2,1.")] = None,
-    budget_s: Annotated[float, typer.Option(min=0.01, help="Time for the search [s].")] = 20.0,
-    heuristic: Annotated[str | None, typer.Option(help="Lower bound of the cost: combined, cycle, 2d, ...")] = None,
+    k: Annotated[int, option("Motions that may be blended.", min=1, max=2)] = 2,
+    epsilon: Annotated[str | None, option("Falling factors, such as 3,2,1.", metavar="LIST")] = None,
+    budget_s: Annotated[float, option("Time for the search [s].", min=0.01)] = 20.0,
+    heuristic: Annotated[str | None, option("Lower bound of the cost: legs, cycle, 2d, ...")] = None,
     strip: Strip = None,
     count: Count = 12,
     json: Json = False,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from marey.cli.common import load_clip, print_json, progress_bar, remark, warn
-from marey.cli.options import Json, ReadOptions, check_target, flat_options, one_of, writable
+from marey.cli.common import load_clip, print_json, print_result, progress_bar, remark, warn
+from marey.cli.options import Json, ReadOptions, check_target, flat_options, option
 
 if TYPE_CHECKING:
     from marey.motion import Motion
@@ -23,18 +23,17 @@ CLIP_SUFFIXES = (".csv", ".sto", ".png")
 class PlayOptions:
     """Time of a scene, and what drives its splines."""
 
-    seconds: Annotated[float | None, typer.Option(min=0.01, max=600.0, help="How long; as the scene says.")] = None
-    step_s: Annotated[float | None, typer.Option(min=1e-4, max=0.1, help="Length of a step and frame.")] = None
+    seconds: Annotated[float | None, option("How long; as the scene says.", min=0.01, max=600.0)] = None
+    step_s: Annotated[float | None, option("Length of a step and frame.", min=1e-4, max=0.1)] = None
     activation: Annotated[
-        list[str] | None,
-        typer.Option("--activation", "-a", metavar="NAME=0.8", help="Hold a spline at this activation, 0 to 1."),
+        list[str] | None, option("Hold a spline at this activation, 0 to 1.", "--activation", "-a", metavar="NAME=0.8")
     ] = None
-    programmes: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Activations of splines over time (.toml or .csv).")
-    ] = None
+    programmes: Annotated[str | None, option("Activations of splines over time (.toml or .csv).", metavar="FILE")] = (
+        None
+    )
     goal: Annotated[
         list[str] | None,
-        typer.Option(metavar="BONE=X,Y,Z@S", help="Find activations that bring a bone's end to a place [m] in time."),
+        option("Find activations that bring a bone's end to a place [m] in time.", metavar="BONE=X,Y,Z@S"),
     ] = None
 
 
@@ -42,8 +41,8 @@ class PlayOptions:
 class FilmOptions:
     """Of the files that are written."""
 
-    fps: Annotated[float | None, typer.Option(min=1.0, max=240.0, help="Frames a second that are written.")] = None
-    width: Annotated[int | None, typer.Option(min=64, max=8192, help="Width of pictures [pixel].")] = None
+    fps: Annotated[float | None, option("Frames a second that are written.", min=1.0, max=240.0)] = None
+    width: Annotated[int | None, option("Width of pictures [pixel].", min=64, max=8192)] = None
 
 
 @flat_options
@@ -55,26 +54,18 @@ def muscle(
         ),
     ] = None,
     out: Annotated[
-        str | None,
-        typer.Option("-o", "--out", help="File to write: .glb, .npz, .ply, .obj, .png, .gif, .mp4; .csv, .sto."),
+        str | None, option("File to write: .glb, .npz, .ply, .obj, .png, .gif, .mp4; .csv, .sto.", "-o", "--out")
     ] = None,
     *,
     play: PlayOptions,
     elbow: Annotated[
-        str | None,
-        typer.Option(help="Of a clip: a soft arm that bends as its left or right.", callback=one_of("left", "right")),
+        str | None, option("Of a clip: a soft arm that bends as its left or right.", choices=("left", "right"))
     ] = None,
-    carry: Annotated[
-        list[str] | None, typer.Option(metavar="left=5", help="Of a clip: what a hand carries [kg].")
-    ] = None,
-    co_contraction: Annotated[
-        float, typer.Option(min=0.0, max=0.5, help="Of a clip: least activation of every muscle.")
-    ] = 0.0,
+    carry: Annotated[list[str] | None, option("Of a clip: what a hand carries [kg].", metavar="left=5")] = None,
+    co_contraction: Annotated[float, option("Of a clip: least activation of every muscle.", min=0.0, max=0.5)] = 0.0,
     files: FilmOptions,
-    strip: Annotated[
-        str | None, typer.Option(metavar="PNG", help="Film strip to draw.", callback=writable(".png"))
-    ] = None,
-    names: Annotated[bool, typer.Option("--list", help="List the shipped scenes.")] = False,
+    strip: Annotated[str | None, option("Film strip to draw.", metavar="PNG", suffixes=(".png",))] = None,
+    names: Annotated[bool, option("List the shipped scenes.", "--list")] = False,
     json: Json = False,
     read: ReadOptions,
 ) -> None:
@@ -90,10 +81,7 @@ def muscle(
 
     if names:
         titles = {name: load_scene(name).title for name in scene_names()}
-        if json:
-            print_json(titles)
-        else:
-            typer.echo("\n".join(f"{name:<12} {title}" for name, title in titles.items()))
+        print_result(titles, "\n".join(f"{name:<12} {title}" for name, title in titles.items()), is_json=json)
         return
     if scene is None:
         raise typer.BadParameter("give a SCENE, or --list.")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marey.cli.common import load_clip, print_json, print_names, remark, write_motion
-from marey.cli.options import Json, MotionOut, ReadOptions, Strip, Up, one_of, writable
+from marey.cli.common import load_clip, print_json, print_names, print_result, remark, write_motion
+from marey.cli.options import Json, MotionOut, ReadOptions, Strip, Up, option
 
 if TYPE_CHECKING:
     from marey.numerics import SQPIteration
@@ -29,35 +29,26 @@ def optimize(
     ] = None,
     out: MotionOut = None,
     space: Annotated[
-        str | None,
-        typer.Option(help="full or reduced; the problem says by default.", callback=one_of("full", "reduced")),
+        str | None, option("full or reduced; the problem says by default.", choices=("full", "reduced"))
     ] = None,
-    derivatives: Annotated[
-        str, typer.Option(help=f"{', '.join(DERIVATIVES)}.", callback=one_of(*DERIVATIVES))
-    ] = "linear-time",
-    solver: Annotated[str, typer.Option(help="sl1qp or fang2003.", callback=one_of("sl1qp", "fang2003"))] = "sl1qp",
-    warm_start: Annotated[str | None, typer.Option(metavar="CLIP", help="Motion to start from.")] = None,
-    time_limit_s: Annotated[float | None, typer.Option(min=1e-3, help="Time limit; the best result is kept.")] = None,
-    source: Annotated[str | None, typer.Option("--from", metavar="CLIP", help="Clip to repair.")] = None,
-    make_valid: Annotated[bool, typer.Option("--make-valid", help="Repair the clip given by --from.")] = False,
-    start_s: Annotated[float | None, typer.Option(help="Repair from here on [s].")] = None,
-    stop_s: Annotated[float | None, typer.Option(help="Repair up to here [s].")] = None,
-    still: Annotated[
-        list[str] | None, typer.Option(metavar="JOINT", help="Style: keep a joint still; repeatable.")
-    ] = None,
+    derivatives: Annotated[str, option(f"{', '.join(DERIVATIVES)}.", choices=DERIVATIVES)] = "linear-time",
+    solver: Annotated[str, option("sl1qp or fang2003.", choices=("sl1qp", "fang2003"))] = "sl1qp",
+    warm_start: Annotated[str | None, option("Motion to start from.", metavar="CLIP")] = None,
+    time_limit_s: Annotated[float | None, option("Time limit; the best result is kept.", min=1e-3)] = None,
+    source: Annotated[str | None, option("Clip to repair.", "--from", metavar="CLIP")] = None,
+    make_valid: Annotated[bool, option("Repair the clip given by --from.", "--make-valid")] = False,
+    start_s: Annotated[float | None, option("Repair from here on [s].")] = None,
+    stop_s: Annotated[float | None, option("Repair up to here [s].")] = None,
+    still: Annotated[list[str] | None, option("Style: keep a joint still; repeatable.", metavar="JOINT")] = None,
     pose: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COORDINATE=RAD", help="Style: draw a coordinate to a value; repeatable."),
+        list[str] | None, option("Style: draw a coordinate to a value; repeatable.", metavar="COORDINATE=RAD")
     ] = None,
     store: Annotated[
-        str | None,
-        typer.Option(metavar="FOLDER", help="Begin at the nearest motion kept there, and keep a better one."),
+        str | None, option("Begin at the nearest motion kept there, and keep a better one.", metavar="FOLDER")
     ] = None,
-    save: Annotated[
-        str | None, typer.Option(metavar="TOML", help="Also write the problem.", callback=writable(".toml"))
-    ] = None,
+    save: Annotated[str | None, option("Also write the problem.", metavar="TOML", suffixes=(".toml",))] = None,
     strip: Strip = None,
-    names: Annotated[bool, typer.Option("--list", help="List the shipped problems.")] = False,
+    names: Annotated[bool, option("List the shipped problems.", "--list")] = False,
     up: Up = None,
     json: Json = False,
 ) -> None:
@@ -132,10 +123,7 @@ def optimize(
 
         save_image(compare_strips([result.guess, result.motion], world=world), strip)
         remark(f"wrote {strip}")
-    if json:
-        print_json({"problem": problem or source, "out": out, **result.to_json()})
-    else:
-        typer.echo(result.sentence)
+    print_result({"problem": problem or source, "out": out, **result.to_json()}, result.sentence, is_json=json)
     if not result.is_solved:
         raise typer.Exit(1)
 

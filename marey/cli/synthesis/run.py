@@ -8,16 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from marey.cli.common import Outcome, plan_outputs, progress_bar, remark, run_each, write_motion
-from marey.cli.options import Csv, Format, Json, check_motion_file
+from marey.cli.options import Csv, Format, Json, check_motion_file, option
 
 
 def run(
     recipes: Annotated[list[str], typer.Argument(metavar="RECIPE...", help="Recipe files (TOML).")],
-    out: Annotated[
-        str | None, typer.Option("-o", "--out", help="Motion file to write; for several recipes, a folder.")
-    ] = None,
+    out: Annotated[str | None, option("Motion file to write; for several recipes, a folder.", "-o", "--out")] = None,
     format: Format = "safetensors",  # noqa: A002 (the option is called so)
-    seed: Annotated[int | None, typer.Option(min=0, help="Another seed than the recipe's.")] = None,
+    seed: Annotated[int | None, option("Another seed than the recipe's.", min=0)] = None,
     json: Json = False,
     csv: Csv = None,
 ) -> None:

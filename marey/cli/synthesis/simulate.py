@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from marey.cli.common import load_clip, print_json, progress_bar, remark, warn, write_motion, write_strip
+from marey.cli.common import load_clip, print_result, progress_bar, remark, warn, write_motion, write_strip
 from marey.cli.options import (
     PLOT_SUFFIXES,
     Clip,
@@ -17,8 +17,7 @@ from marey.cli.options import (
     ReadOptions,
     Strip,
     flat_options,
-    one_of,
-    writable,
+    option,
 )
 
 MODES = ("drop", "free", "puppet", "track", "balance")
@@ -32,74 +31,57 @@ INTEGRATORS = ("constant", "identity", "naive", "variational")
 class SimulationOptions:
     """Figure, world and time of a simulation, as the command line gives them."""
 
-    mode: Annotated[
-        str,
-        typer.Option(help="drop, free (no ground, no weight), puppet, track or balance.", callback=one_of(*MODES)),
-    ] = "drop"
-    model: Annotated[str | None, typer.Option(metavar="FILE", help="Pose model made by `marey fit`.")] = None
+    mode: Annotated[str, option("drop, free (no ground, no weight), puppet, track or balance.", choices=MODES)] = "drop"
+    model: Annotated[str | None, option("Pose model made by `marey fit`.", metavar="FILE")] = None
     modes: Annotated[
-        int | None,
-        typer.Option(min=1, max=200, help="Modes learnt from the clip itself; 15, or 24 to track and balance."),
+        int | None, option("Modes learnt from the clip itself; 15, or 24 to track and balance.", min=1, max=200)
     ] = None
-    full: Annotated[bool, typer.Option("--full", help="Let every joint turn freely: no pose model.")] = False
+    full: Annotated[bool, option("Let every joint turn freely: no pose model.", "--full")] = False
     push: Annotated[
         list[str] | None,
-        typer.Option(metavar="PUSH", help="JOINT:FX,FY,FZ@START+DURATION[/EVERY] [N, s]; one number: level, anywhere."),
+        option("JOINT:FX,FY,FZ@START+DURATION[/EVERY] [N, s]; one number: level, anywhere.", metavar="PUSH"),
     ] = None
-    ball: Annotated[
-        list[str] | None, typer.Option(metavar="BALL", help="X,Y,Z:VX,VY,VZ@START: a ball is thrown [m, m/s, s].")
-    ] = None
-    seconds: Annotated[
-        float | None,
-        typer.Option(min=0.001, max=3600.0, help="How long; 2 s, or the length of a clip that is followed."),
-    ] = None
-    step_s: Annotated[float, typer.Option(min=1e-5, max=0.1, help="Length of a step.")] = 0.01
-    start_s: Annotated[float, typer.Option(min=0.0, help="Time of the clip to start from.")] = 0.0
-    moving: Annotated[bool, typer.Option("--moving", help="Start as fast as the clip moves, not at rest.")] = False
-    height_m: Annotated[float, typer.Option(min=0.0, max=100.0, help="Drop: how far above the ground.")] = 0.05
-    integrator: Annotated[str, typer.Option(help=f"{', '.join(INTEGRATORS)}.", callback=one_of(*INTEGRATORS))] = (
-        "constant"
+    ball: Annotated[list[str] | None, option("X,Y,Z:VX,VY,VZ@START: a ball is thrown [m, m/s, s].", metavar="BALL")] = (
+        None
     )
-    damping: Annotated[str, typer.Option(help="none, energetic, kinematic, uniform; :RATE behind it.")] = "energetic:1"
-    friction: Annotated[str, typer.Option(help="A coefficient, stick, frictionless or staggered[:MU].")] = "0.8"
+    seconds: Annotated[
+        float | None, option("How long; 2 s, or the length of a clip that is followed.", min=0.001, max=3600.0)
+    ] = None
+    step_s: Annotated[float, option("Length of a step.", min=1e-5, max=0.1)] = 0.01
+    start_s: Annotated[float, option("Time of the clip to start from.", min=0.0)] = 0.0
+    moving: Annotated[bool, option("Start as fast as the clip moves, not at rest.", "--moving")] = False
+    height_m: Annotated[float, option("Drop: how far above the ground.", min=0.0, max=100.0)] = 0.05
+    integrator: Annotated[str, option(f"{', '.join(INTEGRATORS)}.", choices=INTEGRATORS)] = "constant"
+    damping: Annotated[str, option("none, energetic, kinematic, uniform; :RATE behind it.")] = "energetic:1"
+    friction: Annotated[str, option("A coefficient, stick, frictionless or staggered[:MU].")] = "0.8"
     slope: Annotated[
-        float, typer.Option("--slope-deg", "--slope", min=-80.0, max=80.0, help="The ground rises ahead by so much.")
+        float, option("The ground rises ahead by so much.", "--slope-deg", "--slope", min=-80.0, max=80.0)
     ] = 0.0
     limits: Annotated[
-        str | None,
-        typer.Option(help="File of joint limits, anatomical (default to track and balance), clip (learnt), or none."),
+        str | None, option("File of joint limits, anatomical (default to track and balance), clip (learnt), or none.")
     ] = None
     weight: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Track, balance: a weight or rate of TrackWeights; repeatable."),
+        list[str] | None, option("Track, balance: a weight or rate of TrackWeights; repeatable.", metavar="NAME=VALUE")
     ] = None
-    relaxation: Annotated[
-        str, typer.Option(help=f"Track, balance: {', '.join(RELAXATIONS)}.", callback=one_of(*RELAXATIONS))
-    ] = "gap"
+    relaxation: Annotated[str, option(f"Track, balance: {', '.join(RELAXATIONS)}.", choices=RELAXATIONS)] = "gap"
     strength: Annotated[
-        float | None, typer.Option(min=0.0, help="Track, balance: weight of the energy of the actuation; 1e-4.")
+        float | None, option("Track, balance: weight of the energy of the actuation; 1e-4.", min=0.0)
     ] = None
     laziness: Annotated[
-        float | None, typer.Option(min=0.0, help="Track, balance: weight of the squared work of the actuation; 0.")
+        float | None, option("Track, balance: weight of the squared work of the actuation; 0.", min=0.0)
     ] = None
-    hierarchy: Annotated[
-        str, typer.Option(help=f"Track, balance: {' or '.join(HIERARCHIES)}.", callback=one_of(*HIERARCHIES))
-    ] = "weights"
-    momentum: Annotated[
-        bool, typer.Option("--momentum/--no-momentum", help="Track, balance: follow the angular momentum.")
-    ] = True
-    alpha: Annotated[float, typer.Option(min=0.0, max=1.0, help="Puppet: 0 falls freely, 1 is held.")] = 0.9
-    mass_kg: Annotated[float | None, typer.Option(min=1.0, max=1000.0, help="Mass of the body.")] = None
-    seed: Annotated[int, typer.Option(min=0, help="Of directions that are drawn.")] = 0
+    hierarchy: Annotated[str, option(f"Track, balance: {' or '.join(HIERARCHIES)}.", choices=HIERARCHIES)] = "weights"
+    momentum: Annotated[bool, option("Track, balance: follow the angular momentum.", "--momentum/--no-momentum")] = True
+    alpha: Annotated[float, option("Puppet: 0 falls freely, 1 is held.", min=0.0, max=1.0)] = 0.9
+    mass_kg: Annotated[float | None, option("Mass of the body.", min=1.0, max=1000.0)] = None
+    seed: Annotated[int, option("Of directions that are drawn.", min=0)] = 0
     pin: Annotated[
         list[str] | None,
-        typer.Option(metavar="JOINT[:X,Y,Z]", help="Hold a joint at a place [m], or where it starts; repeatable."),
+        option("Hold a joint at a place [m], or where it starts; repeatable.", metavar="JOINT[:X,Y,Z]"),
     ] = None
     mjcf: Annotated[
         str | None,
-        typer.Option(
-            metavar="XML", help="Also write body, ground and motion (key frames) for MuJoCo.", callback=writable(".xml")
-        ),
+        option("Also write body, ground and motion (key frames) for MuJoCo.", metavar="XML", suffixes=(".xml",)),
     ] = None
 
     @property
@@ -115,29 +97,24 @@ def simulate(
     *,
     options: SimulationOptions,
     in_place: Annotated[
-        float | None, typer.Option(metavar="SECONDS", min=0.1, help="Follow one cycle of the walk, in place, so long.")
+        float | None, option("Follow one cycle of the walk, in place, so long.", metavar="SECONDS", min=0.1)
     ] = None,
     repeat: Annotated[
         float | None,
-        typer.Option(
-            "--back-and-forth", metavar="SECONDS", min=0.1, help="Follow the clip forwards and backwards, so long."
-        ),
+        option("Follow the clip forwards and backwards, so long.", "--back-and-forth", metavar="SECONDS", min=0.1),
     ] = None,
     csv: Annotated[
-        str | None,
-        typer.Option(metavar="CSV", help="Energy, momenta and centre of mass by step.", callback=writable(".csv")),
+        str | None, option("Energy, momenta and centre of mass by step.", metavar="CSV", suffixes=(".csv",))
     ] = None,
     loads: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "Ground forces, contacts and joint torques by frame: .csv, or OpenSim's .mot and .sto.",
             metavar="FILE",
-            help="Ground forces, contacts and joint torques by frame: .csv, or OpenSim's .mot and .sto.",
-            callback=writable(".csv", ".mot", ".sto"),
+            suffixes=(".csv", ".mot", ".sto"),
         ),
     ] = None,
-    plot: Annotated[
-        str | None, typer.Option(metavar="PNG", help="The same, drawn.", callback=writable(*PLOT_SUFFIXES))
-    ] = None,
+    plot: Annotated[str | None, option("The same, drawn.", metavar="PNG", suffixes=PLOT_SUFFIXES)] = None,
     strip: Strip = None,
     count: Count = 10,
     json: Json = False,
@@ -171,7 +148,4 @@ def simulate(
     if options.mjcf is not None:
         remark(f"wrote {options.mjcf}")
     write_strip(done.motion, strip, count)
-    if json:
-        print_json({"file": clip, "out": out, **done.facts})
-    else:
-        typer.echo(f"{clip}  {done.sentence}")
+    print_result({"file": clip, "out": out, **done.facts}, f"{clip}  {done.sentence}", is_json=json)

@@ -7,15 +7,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marey.cli.common import find_validity_fault, print_json, progress_bar, remark, warn, write_motion, write_strip
-from marey.cli.options import Count, Json, RequireValid, Strip, check_motion_file, one_of
+from marey.cli.common import (
+    find_validity_fault,
+    print_json,
+    print_result,
+    progress_bar,
+    remark,
+    warn,
+    write_motion,
+    write_strip,
+)
+from marey.cli.options import Count, Json, RequireValid, Strip, check_motion_file, option
 
 if TYPE_CHECKING:
     from marey.graph import SearchSolution
+    from marey.motion import Motion
 
 ENGINES = ("auto", "graph", "locomotion", "spacetime")
 ENGINE_OPTIONS = {
-    "graph": ("k", "budget_s"),
+    "graph": ("k", "budget_s", "objective"),
     "locomotion": ("speed_mps", "leg_length_m", "style"),
     "spacetime": ("budget_s",),
 }
@@ -25,30 +35,28 @@ SHARED_OPTIONS = ("rate_hz", "touch_up")
 def synth(
     sketches: Annotated[list[str], typer.Argument(metavar="SKETCH...", help="Sketch files (TOML) or shipped names.")],
     out: Annotated[
-        str | None, typer.Option("-o", "--out", help="Motion file to write: .bvh, .glb, ...; for several, a folder.")
+        str | None, option("Motion file to write: .bvh, .glb, ...; for several, a folder.", "-o", "--out")
     ] = None,
-    engine: Annotated[
-        str,
-        typer.Option(help="Engine: auto, graph, locomotion, spacetime.", callback=one_of(*ENGINES)),
-    ] = "auto",
-    graph: Annotated[str | None, typer.Option(metavar="FILE", help="Graph made by `marey graph build`.")] = None,
-    k: Annotated[int | None, typer.Option(min=1, max=2, help="Motions of the graph that may be blended.")] = None,
-    budget_s: Annotated[float | None, typer.Option(min=0.01, help="Time for search or optimisation [s].")] = None,
-    touch_up: Annotated[bool, typer.Option("--touch-up", help="Repair intervals that are not valid.")] = False,
-    model: Annotated[str | None, typer.Option(metavar="FILE", help="Model made by `marey fit locomotion`.")] = None,
-    rate_hz: Annotated[float, typer.Option(min=1.0, max=1000.0, help="Frames per second.")] = 60.0,
-    speed: Annotated[float | None, typer.Option(help="Walking speed [m/s], instead of that of the sketch.")] = None,
-    leg_length: Annotated[
-        float | None, typer.Option("--leg-length-m", "--leg-length", help="Leg length of the walker.")
+    engine: Annotated[str, option("Engine: auto, graph, locomotion, spacetime.", choices=ENGINES)] = "auto",
+    graph: Annotated[str | None, option("Graph made by `marey graph build`.", metavar="FILE")] = None,
+    k: Annotated[int | None, option("Motions of the graph that may be blended.", min=1, max=2)] = None,
+    budget_s: Annotated[float | None, option("Time for search or optimisation [s].", min=0.01)] = None,
+    objective: Annotated[
+        str | None, option("What the graph engine spares: effort, time, smoothness, or speed of the sketch.")
     ] = None,
-    style: Annotated[str | None, typer.Option(help="Style of the walker's model.")] = None,
+    touch_up: Annotated[bool, option("Repair intervals that are not valid.", "--touch-up")] = False,
+    model: Annotated[str | None, option("Model made by `marey fit locomotion`.", metavar="FILE")] = None,
+    rate_hz: Annotated[float, option("Frames per second.", min=1.0, max=1000.0)] = 60.0,
+    speed: Annotated[float | None, option("Walking speed [m/s], instead of that of the sketch.")] = None,
+    leg_length: Annotated[float | None, option("Leg length of the walker.", "--leg-length-m", "--leg-length")] = None,
+    style: Annotated[str | None, option("Style of the walker's model.")] = None,
     require_valid: RequireValid = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Tell every way that the search finds, at once.")] = False,
+    watch: Annotated[bool, option("Write every better motion as it is found.", "--watch")] = False,
     strip: Strip = None,
     count: Count = 12,
-    suffix: Annotated[str, typer.Option(help="Motion files of a folder.")] = ".bvh",
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes for several sketches.")] = None,
-    cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler for several sketches.")] = None,
+    suffix: Annotated[str, option("Motion files of a folder.")] = ".bvh",
+    workers: Annotated[int | None, option("Processes for several sketches.", min=1)] = None,
+    cluster: Annotated[str | None, option("Dask scheduler for several sketches.", metavar="ADDRESS")] = None,
     json: Json = False,
 ) -> None:
     """Make the motion that a sketch asks for.
@@ -56,7 +64,8 @@ def synth(
     The path is walked or run inside its corridor, with the stops and jumps of the sketch; things are picked up and put
     down by motions of a graph; a straight walk or a jump can be optimised under the laws of motion. Several sketches
     make a folder of motions; finished ones are not made again. Where the motion breaks a constraint of the sketch, it
-    is written, the constraint is named, and the exit code is 1.
+    is written, the constraint is named, and the exit code is 1. With --watch the first motion of a search is in the
+    file at once, and better ones take its place; a line on stderr tells of each.
     """
     from marey.base import InputError, find_shipped_file
     from marey.pipeline import run_batch, synthesize_sketch
@@ -65,6 +74,7 @@ def synth(
     files = [str(find_shipped_file(sketch, "sketch")) for sketch in sketches]
     # Each engine takes its own options; those not given keep its defaults
     options = {"k": k, "budget_s": budget_s, "speed_mps": speed, "leg_length_m": leg_length, "style": style}
+    options["objective"] = objective
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     given |= {"rate_hz": rate_hz} | ({"touch_up": True} if touch_up else {})
     if len(files) > 1 or cluster is not None:
@@ -77,10 +87,7 @@ def synth(
                 files, out, on_item=lambda _, done, total: bar(done, total),
                 on_link=lambda link: remark(f"dashboard: {link}"), **given,
             )  # fmt: skip
-        if json:
-            print_json({"out": out, "items": [asdict(item) for item in report.items]})
-        else:
-            typer.echo(report.sentence)
+        print_result({"out": out, "items": [asdict(item) for item in report.items]}, report.sentence, is_json=json)
         for item in report.items:
             if not item.is_solved:
                 warn(f"{item.name}: {item.status}: {item.error}")
@@ -96,12 +103,17 @@ def synth(
         from marey.locomotion import load_model
 
         own["model"] = load_model(model)
-    if watch and not json and engine in ("auto", "graph"):
+    if watch:
+        from marey.io import save
 
-        def tell(found: SearchSolution) -> None:
-            remark(f"{found.seconds:.1f} s: a way of cost {found.cost:.1f}, at most {found.proved:.2f} times the best")
+        def show(motion: Motion, found: SearchSolution) -> None:
+            if out is not None:
+                save(motion, out)
+            remark(
+                f"{found.seconds:.1f} s: {motion.duration_s:.1f} s of motion, at most {found.proved:.2f} times the best"
+            )
 
-        own["on_solution"] = tell
+        own["on_motion"] = show
     others = "" if engine == "auto" else "Or try --engine auto"
     try:
         done = synthesize_sketch(sketch, engine, graph=graph, **own)

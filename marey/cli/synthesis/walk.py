@@ -11,15 +11,15 @@ import typer
 
 from marey.cli.common import (
     judge_motion,
-    print_json,
     print_names,
+    print_result,
     progress_bar,
     remark,
     warn,
     write_motion,
     write_strip,
 )
-from marey.cli.options import Count, Json, MotionOut, RequireValid, Strip, writable
+from marey.cli.options import Count, Json, MotionOut, RequireValid, Strip, option
 
 if TYPE_CHECKING:
     from marey.locomotion import LocomotionModel
@@ -38,35 +38,28 @@ def walk(
         typer.Argument(metavar="SCRIPT", help="Script file (TOML, or the thesis's XML), or the name of a shipped one."),
     ] = None,
     out: MotionOut = None,
-    model: Annotated[str | None, typer.Option(metavar="FILE", help="Model made by `marey fit locomotion`.")] = None,
+    model: Annotated[str | None, option("Model made by `marey fit locomotion`.", metavar="FILE")] = None,
     style: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Person who walks where the script names none; `marey info MODEL` lists."),
+        str | None, option("Person who walks where the script names none; `marey info MODEL` lists.", metavar="NAME")
     ] = None,
-    save: Annotated[
-        str | None, typer.Option(metavar="TOML", help="Also write the script as TOML.", callback=writable(".toml"))
-    ] = None,
-    skeleton: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Motion or character file whose skeleton walks.")
-    ] = None,
+    save: Annotated[str | None, option("Also write the script as TOML.", metavar="TOML", suffixes=(".toml",))] = None,
+    skeleton: Annotated[str | None, option("Motion or character file whose skeleton walks.", metavar="FILE")] = None,
     slope: Annotated[
-        float | None, typer.Option(metavar="DEG", help=f"Walk up a slope (down: negative), {START_M:g} m ahead.")
+        float | None, option(f"Walk up a slope (down: negative), {START_M:g} m ahead.", metavar="DEG")
     ] = None,
     stairs: Annotated[
         tuple[float, float, int] | None,
-        typer.Option(metavar="RISE TREAD COUNT", help=f"Walk up stairs [m] (down: negative), {START_M:g} m ahead."),
+        option(f"Walk up stairs [m] (down: negative), {START_M:g} m ahead.", metavar="RISE TREAD COUNT"),
     ] = None,
-    toe_in: Annotated[float, typer.Option(metavar="DEG", help="Turn the toes inwards; negative turns them out.")] = 0.0,
+    toe_in: Annotated[float, option("Turn the toes inwards; negative turns them out.", metavar="DEG")] = 0.0,
     strip: Strip = None,
-    report: Annotated[
-        str | None, typer.Option(metavar="JSON", help="Report file to write.", callback=writable(".json"))
-    ] = None,
+    report: Annotated[str | None, option("Report file to write.", metavar="JSON", suffixes=(".json",))] = None,
     count: Count = 12,
-    crowd: Annotated[int | None, typer.Option(min=1, max=1000, help="Walk N people in place of a script.")] = None,
-    seconds: Annotated[float, typer.Option(min=0.1, max=3600.0, help="Crowd: duration [s].")] = 5.0,
-    seed: Annotated[int, typer.Option(min=0, help="Crowd: seed of sizes, styles and speeds.")] = 0,
+    crowd: Annotated[int | None, option("Walk N people in place of a script.", min=1, max=1000)] = None,
+    seconds: Annotated[float, option("Crowd: duration [s].", min=0.1, max=3600.0)] = 5.0,
+    seed: Annotated[int, option("Crowd: seed of sizes, styles and speeds.", min=0)] = 0,
     require_valid: RequireValid = False,
-    names: Annotated[bool, typer.Option("--list", help="List the shipped scripts.")] = False,
+    names: Annotated[bool, option("List the shipped scripts.", "--list")] = False,
     json: Json = False,
 ) -> None:
     """Walk, run and jump as a script says.
@@ -149,10 +142,7 @@ def walk(
 
         write_atomically(Path(report), text + "\n")
         remark(f"wrote {report}")
-    if json:
-        print_json(facts)
-    else:
-        typer.echo(sentence)
+    print_result(facts, sentence, is_json=json)
     if fault is not None:
         warn(fault)
         raise typer.Exit(1)

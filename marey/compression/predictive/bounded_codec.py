@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from marey.base import ConvergenceError, FloatArray
+from marey.base import ConvergenceError, FloatArray, IntArray, split_blocks
 from marey.compression.file_format import (
     FieldReader,
     FieldWriter,
@@ -21,22 +21,29 @@ from marey.compression.file_format import (
     write_clip,
     write_skeleton,
 )
-from marey.compression.joint_fit import JointFit, fit_joints, read_fit, write_fit
-from marey.compression.joint_kinds import WIDTHS, compute_rotations
-from marey.compression.predictive.closed_loop import decode_table, encode_poses, read_offsets, write_offsets
+from marey.compression.joint_fit import WIDTHS, JointFit, compute_rotations, fit_joints, read_fit, write_fit
+from marey.compression.predictive.closed_loop import (
+    CodedPoses,
+    CodingOrder,
+    decode_table,
+    encode_poses,
+    read_offsets,
+    write_offsets,
+)
 from marey.compression.predictive.pose_error import (
-    CapturedClip,
+    CapturedFrames,
     CodecBody,
     build_link_table,
     build_point_table,
     compute_joint_levers,
     compute_reach,
+    new_frame_state,
 )
-from marey.compression.predictive.predictor import read_frames, write_frames
+from marey.compression.predictive.predictor import new_predictor, order_frames, read_frames, write_frames
 from marey.compression.range_coder import build_odds_tables
 from marey.lie import SO3
 from marey.motion import Motion
-from marey.skeleton import Skeleton
+from marey.skeleton import Skeleton, joint_frames
 
 JOINT_STEP: Final = 0.66  # step of a joint's numbers times its lever, in error bounds; by trial
 ROOT_STEP: Final = 0.7  # step of the root's position in error bounds
@@ -45,6 +52,7 @@ TRANSLATION_SHARE: Final = 0.1  # part of the bound that moving offsets may use 
 MAX_REFINEMENTS: Final = 12  # halvings of the step before the constants are doubted
 LEVER_FRAMES: Final = 200  # frames on which levers are measured, about
 FINE_M: Final = 3e-4  # [m] below this bound the noise of capture is coded, and frames in order are best
+BLOCK_FRAMES: Final = 2048  # whose joint frames are in memory at a time
 LEVELS: Final = (0, 2, 5)  # coarse-to-fine orders that are tried above it
 
 
@@ -66,60 +74,91 @@ def encode_predictive(
     """
     if levels is None:
         levels = LEVELS[:1] if bound.max_error_m < FINE_M else LEVELS
-    share = 1.0
+    skeleton, share = motion.skeleton, 1.0
     for _ in range(4):
-        found: list[bytes | None] = []
+        out = FieldWriter()
+        write_skeleton(out, skeleton, is_inside=is_inside)
+        write_clip(out, motion)
+        moving = write_offsets(out, motion.translations, TRANSLATION_SHARE * bound.max_error_m * max(share, 1e-3))
+        # Kinds of joints, with constants that use up a small part of the bound
+        tolerances = CONSTANT_SHARE * share * bound.max_error_m / compute_reach(skeleton, max(bound.shell_m, 1e-3))
+        fit, numbers = fit_joints(motion, tolerances)
+        check_writable(*numbers.shape)
+        write_fit(out, fit)
+        # Steps as the file holds them, and the closed loop; the smallest of the orders that hold the bound
+        clip = CapturedClip.build(motion, fit, numbers, bound.shell_m, moving)
+        codes = encode_steps(clip.choose_steps(bound.max_error_m))
+        out.ints(codes)
+        kept = list[bytes]()
         for level in levels:
-            # Bytes of one attempt, or None if the error bound failed
-            skeleton = motion.skeleton
-            out = FieldWriter()
-            write_skeleton(out, skeleton, is_inside=is_inside)
-            write_clip(out, motion)
-            moving = write_offsets(out, motion.translations, TRANSLATION_SHARE * bound.max_error_m * max(share, 1e-3))
-            # Kinds of joints, with constants that use up a small part of the bound
-            tolerances = CONSTANT_SHARE * share * bound.max_error_m / compute_reach(skeleton, max(bound.shell_m, 1e-3))
-            fit, numbers = fit_joints(motion, tolerances)
-            check_writable(*numbers.shape)
-            body, goal = _build_problem(motion, fit, numbers, bound.shell_m, moving)
-            # Steps as the file holds them, and the closed loop
-            codes = encode_steps(_choose_steps(body, goal, bound))
-            links = build_link_table(skeleton, fit.kinds)
-            limit = bound.max_error_m * (1.0 - 1e-9)
-            quantised, refined, error = encode_poses(
-                body, goal, links, decode_steps(codes), level, limit, MAX_REFINEMENTS
-            )
-            if error > bound.max_error_m:
-                trial = None
-            else:
-                write_fit(out, fit)
-                out.ints(codes)
-                out.whole(level)
-                out.data += write_frames(quantised, refined, level, *build_odds_tables()).tobytes()
-                trial = bytes(out.data)
-            found.append(trial)
-        kept = [data for data in found if data is not None]
+            limit, links = bound.max_error_m * (1.0 - 1e-9), build_link_table(skeleton, fit.kinds)
+            coded, error = clip.code(links, decode_steps(codes), level, limit)
+            if error <= bound.max_error_m:
+                end = FieldWriter()
+                end.whole(level)
+                stream = write_frames(coded.numbers, coded.refined, level, *build_odds_tables())
+                kept.append(bytes(out.data + end.data) + stream.tobytes())
         if kept:
             return min(kept, key=len)
         share = 0.125 * share if share > 1e-2 else 0.0
     raise ConvergenceError(f"cannot hold an error of {bound.max_error_m} m on '{motion.name}'; allow a larger one")
 
 
-def _build_problem(
-    motion: Motion, fit: JointFit, numbers: FloatArray, shell_m: float, moving: FloatArray | None
-) -> tuple[CodecBody, CapturedClip]:
-    positions, frames = motion.joint_frames()
-    offsets = motion.skeleton.offsets[None].copy() if moving is None else moving
-    points, weights, starts = build_point_table(motion.skeleton, fit.kinds)
-    joints = fit.joints(motion.skeleton)
-    body = CodecBody(motion.skeleton.parents.copy(), offsets, joints, points, weights, starts, shell_m)
-    return body, CapturedClip(positions, frames.wxyz.copy(), numbers)
+class CapturedClip(NamedTuple):
+    """A captured clip, whose joint frames are made for some of its frames at a time."""
 
+    motion: Motion
+    numbers: FloatArray  # (F, n)
+    body: CodecBody
+    moving: FloatArray | None  # (F, J, 3) [m] offsets as the reader has them
 
-def _choose_steps(body: CodecBody, goal: CapturedClip, bound: ErrorBound) -> FloatArray:
-    levers = compute_joint_levers(body, goal, max(1, len(goal.numbers) // LEVER_FRAMES))
-    steps = JOINT_STEP * bound.max_error_m / np.maximum(levers, 1e-3)
-    steps[:3] = ROOT_STEP * bound.max_error_m
-    return steps
+    @classmethod
+    def build(
+        cls, motion: Motion, fit: JointFit, numbers: FloatArray, shell_m: float, moving: FloatArray | None
+    ) -> CapturedClip:
+        """Put a clip and what was fitted to it together."""
+        points, weights, starts = build_point_table(motion.skeleton, fit.kinds)
+        offsets, joints = motion.skeleton.offsets[None].copy(), fit.joints(motion.skeleton)
+        body = CodecBody(motion.skeleton.parents.copy(), offsets, joints, points, weights, starts, shell_m)
+        return cls(motion, numbers, body, moving)
+
+    def choose_steps(self, bound_m: float) -> FloatArray:
+        """Steps ``(n,)`` that move the points of a joint by a part of the bound."""
+        some = np.arange(0, len(self.numbers), max(1, len(self.numbers) // LEVER_FRAMES))
+        steps = JOINT_STEP * bound_m / np.maximum(compute_joint_levers(*self.take(some)), 1e-3)
+        steps[:3] = ROOT_STEP * bound_m
+        return steps
+
+    def take(self, rows: IntArray) -> tuple[CodecBody, CapturedFrames]:
+        """Some frames, and the body with their offsets."""
+        motion, moving = self.motion, self.motion.translations
+        positions, frames = joint_frames(
+            motion.skeleton,
+            motion.root_positions[rows],
+            motion.rotations.wxyz[rows],
+            None if moving is None else moving[rows],
+        )
+        body = self.body if self.moving is None else self.body._replace(offsets=self.moving[rows])
+        return body, CapturedFrames(positions, frames.wxyz.copy(), self.numbers[rows])
+
+    def code(self, links: IntArray, steps: FloatArray, levels: int, limit_m: float) -> tuple[CodedPoses, float]:
+        """All frames in an order, a block at a time, and the largest error [m]."""
+        shape = self.numbers.shape
+        order, strides = order_frames(shape[0], levels)
+        coded = CodedPoses(
+            new_predictor(links, steps),
+            new_frame_state(len(self.body.parents)),
+            np.zeros(shape),
+            np.zeros(shape, dtype=np.int64),
+            np.zeros(shape[0], dtype=np.int64),
+        )
+        worst = 0.0
+        for part in split_blocks(shape[0], BLOCK_FRAMES):
+            before = int(strides[part.start - 1]) if part.start else 0
+            following = CodingOrder(order[part], strides[part], before, 1 << levels)
+            error = encode_poses(*self.take(order[part]), coded, following, limit_m, MAX_REFINEMENTS)
+            worst = max(worst, float(error))
+        return coded, worst
 
 
 def decode_predictive(fields: FieldReader, given: Skeleton | None) -> Motion:
@@ -136,7 +175,9 @@ def decode_predictive(fields: FieldReader, given: Skeleton | None) -> Motion:
     if used < 0:
         raise format_error("the stream of frames ends too soon")
     numbers = decode_table(quantised, refined, build_link_table(skeleton, fit.kinds), steps, levels)
+    del quantised  # a long clip is large
     if not np.isfinite(numbers).all():
         raise format_error("the numbers run away")
     wxyz = compute_rotations(fit.joints(skeleton), numbers)
+    wxyz.setflags(write=False)  # so that it is not copied
     return Motion(skeleton, rate_hz, numbers[:, :3], SO3(wxyz), contacts, moving, name=name)

@@ -5,6 +5,8 @@ Moving offsets, the tracks of joints whose bones change length, are coded before
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
@@ -18,11 +20,11 @@ from marey.compression.file_format import (
     format_error,
 )
 from marey.compression.predictive.pose_error import (
-    CapturedClip,
+    CapturedFrames,
     CodecBody,
+    FrameState,
     compensate_rounding,
     compute_joint_error,
-    new_frame_state,
     position_joint,
     rotate_joint,
     solve_joint,
@@ -56,46 +58,62 @@ def _quantise(p: Predictor, s: FloatArray, numbers: IntArray, t: int, i: int, wa
     p.surprise[i] = value * scale
 
 
+class CodedPoses(NamedTuple):
+    """A clip as far as it is coded."""
+
+    predictor: Predictor
+    pose: FrameState
+    decoded: FloatArray  # (F, n) numbers as the reader has them
+    numbers: IntArray  # (F, n) quantised
+    refined: IntArray  # (F,) halvings of the step
+
+
+class CodingOrder(NamedTuple):
+    """Frames that are coded next."""
+
+    frames: IntArray  # (B,)
+    strides: IntArray  # (B,) of each
+    before: int  # stride of the frame before them, 0 at the begin
+    first: int  # stride of the frames that are coded from one side
+
+
 @kernel
 def encode_poses(
-    body: CodecBody, goal: CapturedClip, links: IntArray, steps: FloatArray, levels: int, limit_m: float, most: int
-) -> tuple[IntArray, IntArray, float]:
-    """Quantised numbers ``(F, n)``, halvings of the step ``(F,)`` and the largest error [m] of a clip.
+    body: CodecBody, goal: CapturedFrames, clip: CodedPoses, order: CodingOrder, limit_m: float, most: int
+) -> float:
+    """Code the next frames of a clip, row by row of ``goal``; returns their largest error [m].
 
     A frame that is off by more than ``limit_m`` is coded again with half the step, ``most`` times at most.
     """
-    frames, n = goal.numbers.shape
-    p, pose = new_predictor(links, steps), new_frame_state(body.parents.shape[0])
-    s, numbers = np.zeros((frames, n)), np.zeros((frames, n), dtype=np.int64)
-    refined = np.zeros(frames, dtype=np.int64)
-    order, strides = order_frames(frames, levels)
+    p, pose, s, numbers, refined = clip
     worst = 0.0
-    for k in range(frames):
-        t, is_causal = order[k], strides[k] == 1 << levels
-        if k == 0 or strides[k] != strides[k - 1]:
-            reset_predictor(p, strides[k], is_causal)
-        prepare_features(p, s, t, strides[k], is_causal)
+    for k in range(order.frames.shape[0]):
+        t, stride = order.frames[k], order.strides[k]
+        is_causal = stride == order.first
+        if stride != (order.strides[k - 1] if k > 0 else order.before):
+            reset_predictor(p, stride, is_causal)
+        prepare_features(p, s, t, stride, is_causal)
         scale, error = 1.0, 0.0
         for attempt in range(most + 1):
             # Quantise the frame from the root outwards; the error is its largest squared displacement [m^2]
             for c in range(3):
-                _quantise(p, s, numbers, t, c, goal.numbers[t, c], scale)
+                _quantise(p, s, numbers, t, c, goal.numbers[k, c], scale)
                 pose.positions[0, c] = s[t, c]
             error = 0.0
             starts = body.joints.starts
             for j in range(body.parents.shape[0]):
                 if j > 0:
-                    position_joint(body, pose, t, j)
+                    position_joint(body, pose, k, j)
                 count = starts[j + 1] - starts[j]
                 # Each joint makes up for the errors above it, each of its numbers for the rounding of the ones before
                 if count > 0:
-                    solve_joint(body, goal, pose, t, j)
+                    solve_joint(body, goal, pose, k, j)
                     for m in range(count):
                         i = starts[j] + m
                         _quantise(p, s, numbers, t, i, pose.wanted[m], scale)
                         compensate_rounding(pose, m, s[t, i] - pose.wanted[m], count)
                 rotate_joint(body, pose, j, s[t, starts[j] :])
-                error = max(error, compute_joint_error(body, goal, pose, t, j))
+                error = max(error, compute_joint_error(body, goal, pose, k, j))
             # A frame that is off by too much is coded again with half the step
             refined[t] = attempt
             if error <= limit_m * limit_m:
@@ -103,7 +121,7 @@ def encode_poses(
             scale *= 0.5
         worst = max(worst, error)
         update_weights(p)
-    return numbers, refined, np.sqrt(worst)
+    return np.sqrt(worst)
 
 
 @kernel

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.compression.joint_kinds import (
+from marey.compression.joint_fit import (
     BALL,
     FIXED,
     FREE,
@@ -101,7 +101,7 @@ class CodecBody(NamedTuple):
     """The tree, and which points each joint answers for."""
 
     parents: IntArray  # (J,)
-    offsets: FloatArray  # (1 or F, J, 3) [m]
+    offsets: FloatArray  # (1 or B, J, 3) [m]
     joints: JointTables
     points: IntArray  # (M,) joints whose position a joint answers for
     point_weights: FloatArray  # (M,)
@@ -109,12 +109,12 @@ class CodecBody(NamedTuple):
     shell_m: float
 
 
-class CapturedClip(NamedTuple):
-    """The captured clip."""
+class CapturedFrames(NamedTuple):
+    """Some frames of the captured clip."""
 
-    positions: FloatArray  # (F, J, 3) [m] in world
-    frames: FloatArray  # (F, J, 4) R_world_joint
-    numbers: FloatArray  # (F, n)
+    positions: FloatArray  # (B, J, 3) [m] in world
+    frames: FloatArray  # (B, J, 4) R_world_joint
+    numbers: FloatArray  # (B, n)
 
 
 class FrameState(NamedTuple):
@@ -165,7 +165,7 @@ def _shell_point(body: CodecBody, axis: int) -> Vector:
 
 
 @kernel
-def _read_point_target(body: CodecBody, goal: CapturedClip, t: int, j: int, k: int) -> tuple[Vector, Vector, float]:
+def _read_point_target(body: CodecBody, goal: CapturedFrames, t: int, j: int, k: int) -> tuple[Vector, Vector, float]:
     """Point ``k`` of joint ``j``: where it is in the joint's frame, where it was captured, and its weight."""
     world, origin = quaternion_at(goal.frames[t], j), goal.positions[t, j]
     first, last = body.point_starts[j], body.point_starts[j + 1]
@@ -201,7 +201,7 @@ def solve_small(matrix: FloatArray, right: FloatArray, first: int, count: int, r
 
 
 @kernel
-def solve_joint(body: CodecBody, goal: CapturedClip, pose: FrameState, t: int, j: int) -> None:
+def solve_joint(body: CodecBody, goal: CapturedFrames, pose: FrameState, t: int, j: int) -> None:
     """Set ``pose.wanted`` to the numbers of joint ``j`` that bring its points nearest to where they were captured."""
     joints = body.joints
     first, count = joints.starts[j], joints.starts[j + 1] - joints.starts[j]
@@ -259,7 +259,7 @@ def compensate_rounding(pose: FrameState, i: int, error: float, count: int) -> N
 
 
 @kernel
-def compute_joint_error(body: CodecBody, goal: CapturedClip, pose: FrameState, t: int, j: int) -> float:
+def compute_joint_error(body: CodecBody, goal: CapturedFrames, pose: FrameState, t: int, j: int) -> float:
     """Largest squared displacement [m^2] of the origin of joint ``j`` and of the three points around it."""
     here, there = pose.positions[j], goal.positions[t, j]
     x, y, z = here[0] - there[0], here[1] - there[1], here[2] - there[2]
@@ -273,12 +273,12 @@ def compute_joint_error(body: CodecBody, goal: CapturedClip, pose: FrameState, t
 
 
 @kernel
-def compute_joint_levers(body: CodecBody, goal: CapturedClip, every: int) -> FloatArray:
+def compute_joint_levers(body: CodecBody, goal: CapturedFrames) -> FloatArray:
     """How far the points of a joint move per unit of each of its numbers [m], root mean square over frames."""
     joints = body.joints
     total = np.zeros(joints.starts[-1])
     seen = 0
-    for t in range(0, goal.numbers.shape[0], every):
+    for t in range(goal.numbers.shape[0]):
         seen += 1
         for j in range(joints.kinds.shape[0]):
             s = goal.numbers[t, joints.starts[j] : joints.starts[j + 1]]

@@ -233,6 +233,7 @@ class Controller(TaskController[ControlReport]):
         if not slack_speed > 0.0:
             raise InputError(f"slack_speed is {slack_speed}", "Give a speed above zero; infinity is one")
         self.stance, self.slack_speed = stance, slack_speed
+        self.bearing: tuple[str, ...] = ()  # parts of other feet that should press, such as "left_ball"
         super().__init__(simulator, tasks)
 
     @property
@@ -261,7 +262,7 @@ class Controller(TaskController[ControlReport]):
         rows, figure = make_rows(np.zeros((0, known.rhs.size)), np.zeros(0), is_equality=True, name=""), self.simulator
         if figure.constrainer is not None:
             rows = figure.constrainer.rows(here, figure.state, dt, figure.memory, friction="staggered")
-        rows, standing = stance_features(rows, self._stance, dt, figure, here)
+        rows, standing, expected = stance_features(rows, self._stance, dt, figure, here, self.bearing)
         # Damping of joints that no task controls
         turns = here.turns.reshape(-1, here.turns.shape[2])
         matrix = np.concatenate([np.zeros((len(turns), ROOT_SIZE)), turns], axis=1)
@@ -284,21 +285,18 @@ class Controller(TaskController[ControlReport]):
         # Plan of the step: mechanics, contacts and goals first, then the goals level by level
         stance = control_form(standing, size)
         whole = problem.with_goals(problem.goal_matrix + stance[0], problem.goal_vector + stance[1])
-        first = solve_control(whole, self.relaxation)
-        if not first.is_solved or not (self.polish or self.hierarchy == "strict"):
-            plan = first
+        if self.polish or self.hierarchy == "strict":
+            plan = refine_contacts(whole, self.relaxation, expected)
         else:
-            true = refine_contacts(whole, self.relaxation, first)
-            if self.hierarchy == "weights":
-                plan = true
-            else:
-                # In a strict hierarchy the contacts of that plan are kept
-                closed = find_pressing_rows(problem, true)
-                bare = problem.with_goals(*closed_contact_goals(problem, closed))
-                is_open = ~closed & ~problem.is_equal & ~problem.is_friction
-                rank = RANK if self.simulator.model is None else SOFT_RANK
-                relaxation = replace(self.relaxation, name="none")
-                plan = solve_strictly(bare, relaxation, [standing, *levels, [calm]], is_open, rank=rank)
+            plan = solve_control(whole, self.relaxation)
+        if plan.is_solved and self.hierarchy == "strict":
+            # In a strict hierarchy the contacts of that plan are kept
+            closed = find_pressing_rows(problem, plan)
+            bare = problem.with_goals(*closed_contact_goals(problem, closed))
+            is_open = ~closed & ~problem.is_equal & ~problem.is_friction
+            rank = RANK if self.simulator.model is None else SOFT_RANK
+            relaxation = replace(self.relaxation, name="none")
+            plan = solve_strictly(bare, relaxation, [standing, *levels, [calm]], is_open, rank=rank)
         # Without a plan the last actuation fades
         if not plan.is_solved:
             last = np.zeros(self.strongest.size) if self._report is None else self._report.actuation

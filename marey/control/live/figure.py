@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, MareyError, UnknownNameError, clamp_value
 from marey.control import make_stand
+from marey.control.reference.in_place import FEET
 from marey.dynamics import GRAVITY, Body
 from marey.kinematics import JointLimits
 from marey.lie import SO3
@@ -33,7 +34,6 @@ RANGES: Final = {  # what the page may ask for
     "slope_deg": (-25.0, 25.0),
 }
 SIMULATOR_FIELDS: Final = ("damping_per_s", "modes", "is_full", "gravity_m_s2", "slope_deg", "is_limited")
-FEET: Final[tuple[str, ...]] = ("both", "left", "right")
 ON_FEET: Final = ("balance", "track")  # wills that begin on their feet
 FLAGS: Final = ("is_full", "is_reaching", "has_limits")
 
@@ -223,16 +223,14 @@ def place_on_ground(simulator: Simulator, pose: Pose, ground: Ground) -> Pose:
 
 
 def _standing_source(clip: Motion, feet: str) -> Motion | Pose:
-    return clip if feet == "both" else clip[_narrowest(clip)]
-
-
-def _narrowest(clip: Motion) -> int:
-    """The upright frame with the ankles nearest to each other, seen from above."""
+    """The clip; for one foot its upright frame with the ankles nearest to each other, seen from above."""
+    if feet == "both":
+        return clip
     roles, places = role_map(clip.skeleton), clip.joint_positions()
     left, right = (places[:, roles[f"{side}_ankle"]] for side in ("left", "right"))
     apart = np.linalg.norm((left - right)[:, [0, 2]], axis=1)
     heights = places[:, 0, 1]
-    return int(np.argmin(apart + 5.0 * (heights.max() - heights)))
+    return clip[int(np.argmin(apart + 5.0 * (heights.max() - heights)))]
 
 
 def _stands(clip: Motion) -> list[Motion]:

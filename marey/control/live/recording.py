@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.control import Support, next_support
+from marey.control import next_support
+from marey.control.support import hull_distances
 from marey.lie import SO3
 from marey.motion import Contacts, Motion
 from marey.simulate import Recorder, Simulator
@@ -53,15 +54,11 @@ class SimulationRecording:
         first, later = clips[0], clips[1:]
         roots = np.concatenate([first.root_positions, *(clip.root_positions[1:] for clip in later)])
         wxyz = np.concatenate([first.rotations.wxyz, *(clip.rotations.wxyz[1:] for clip in later)])
-        return Motion(first.skeleton, first.rate_hz, roots, SO3(wxyz), contacts=_join_contacts(clips), name=name)
-
-
-def _join_contacts(clips: list[Motion]) -> Contacts | None:
-    """Contact tracks one after another; the first frame of each is the last of the one before."""
-    tracks = [clip.contacts for clip in clips if clip.contacts is not None]
-    if not tracks:
-        return None
-    return Contacts(tracks[0].names, np.concatenate([tracks[0].active, *(track.active[1:] for track in tracks[1:])]))
+        # The first frame of each later track is the last of the one before
+        tracks = [clip.contacts for clip in clips if clip.contacts is not None]
+        joined = np.concatenate([tracks[0].active, *(track.active[1:] for track in tracks[1:])])
+        contacts = Contacts(tracks[0].names, joined)
+        return Motion(first.skeleton, first.rate_hz, roots, SO3(wxyz), contacts=contacts, name=name)
 
 
 EVERY: Final = 4  # steps from one point of the plots to the next
@@ -115,11 +112,14 @@ class SupportState:
 def measure_support(simulator: Simulator, normal: FloatArray, pivot: FloatArray) -> SupportState:
     """How a figure stands now, on the plane through a pivot."""
     here = simulator.mechanics()
-    support: Support | None = next_support(None, simulator, here, 1.0)
+    support = next_support(None, simulator, here, 1.0)
     com, hull = here.com, np.zeros((0, 2)) if support is None else support.hull
     corners = _on_plane(hull, normal, pivot)
     foot = _on_plane(com[None, [0, 2]], normal, pivot)[0]
-    return SupportState(com, foot, corners, _margin(hull, com[[0, 2]]))
+    # Distance inside the hull; of a line or a point, minus the distance to its middle
+    margin = None if not len(hull) else -float(np.linalg.norm(com[[0, 2]] - hull.mean(axis=0)))
+    margin = margin if len(hull) < 3 else float(hull_distances(hull, com[[0, 2]])[1].min())
+    return SupportState(com, foot, corners, margin)
 
 
 def _on_plane(places: FloatArray, normal: FloatArray, pivot: FloatArray) -> FloatArray:
@@ -127,14 +127,3 @@ def _on_plane(places: FloatArray, normal: FloatArray, pivot: FloatArray) -> Floa
     x, z = places[:, 0], places[:, 1]
     y = pivot[1] - (normal[0] * (x - pivot[0]) + normal[2] * (z - pivot[2])) / normal[1]
     return np.stack([x, y, z], axis=1)
-
-
-def _margin(hull: FloatArray, place: FloatArray) -> float | None:
-    """Distance inside a hull; of a line or a point, minus the distance to its middle."""
-    if not len(hull):
-        return None
-    if len(hull) < 3:
-        return -float(np.linalg.norm(place - hull.mean(axis=0)))
-    edges = np.roll(hull, -1, axis=0) - hull
-    inward = np.stack([-edges[:, 1], edges[:, 0]], axis=1) / np.linalg.norm(edges, axis=1, keepdims=True)
-    return float(np.einsum("hi,hi->h", inward, place - hull).min())

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
-from marey.control.support import convex_hull, hull_distances
+from marey.control.support import hull_distances
 from marey.dynamics import GRAVITY
+from marey.numerics import convex_hull
 
 if TYPE_CHECKING:
     from marey.control.reference.clip import Reference
 
-MARGIN_M: Final = 0.03  # [m] pressure is planned no nearer than this to the edge of the soles
+MARGIN_M: Final = 0.02  # [m] pressure is planned no nearer than this to the edge of the soles
 LEAST_HEIGHT_M: Final = 0.2  # [m] of a centre of mass that is still balanced
 LEAST_GRAVITY: Final = 1.0  # [m/s²]
 LEAST_PULL: Final = 0.2  # [-] of gravity: in flight nothing is carried
@@ -23,6 +24,8 @@ FLIGHT_WEIGHT: Final = 1.0  # [s⁴] of squared accelerations other than gravity
 LEAST_FLIGHT_WEIGHT: Final = 1e-3  # [-] of the captured height in flight
 END_WEIGHT: Final = 1e4  # [-] of the first and the last height
 SMOOTH_S: Final = 0.05  # [s] over which the change of a clip's angular momentum is smoothed
+PRESSURE_ROUNDS: Final = 6  # of moving the pressure so that the path stays near the clip's
+PRESSURE_STEP: Final = 1.0  # [-] of the distance between the paths
 HORIZONTAL_AXES: Final = [0, 2]  # the axes of the ground
 
 
@@ -69,28 +72,28 @@ def solve_com_path(reference: Reference, mass_kg: float, gravity: float = GRAVIT
     # Pressure lies beside the pivot by (L_z', -L_x') / F_y, with smoothed rates of the angular momentum
     push_n = mass_kg * stiffness * height
     rates = np.asarray(np.gradient(reference.momenta, dt, axis=0), dtype=np.float64)
-    width = max(1, round(SMOOTH_S / dt))
-    padded = np.pad(rates, ((width, width), (0, 0)), mode="edge")
-    window = np.asarray(np.hanning(2 * width + 3)[1:-1], dtype=np.float64)
-    calm = np.stack([np.convolve(padded[:, k], window / window.sum(), mode="valid") for k in range(3)], axis=1)
+    calm = np.stack([smooth_values(column, max(1, round(SMOOTH_S / dt))) for column in rates.T], axis=1)
     shift = np.asarray(np.stack([calm[:, 2], -calm[:, 0]], axis=1) / push_n[:, None], dtype=np.float64)
-    # Move the pressure into the hull of the bearing soles
-    for i in np.flatnonzero(~is_flight):
-        hull = convex_hull(reference.corners[i][bearing[i]][:, HORIZONTAL_AXES])
-        pivot[i] = project_into_hull(hull, pivot[i] + shift[i], MARGIN_M) - shift[i]
-    path = np.array(com)
-    # c - c'' / omega^2 = p as a tridiagonal system, its ends fixed to the clip
+    # c - c'' / omega^2 = p as a tridiagonal system, its ends fixed to the clip; in flight c'' = 0
     from scipy.linalg import solve_banded  # pyright: ignore[reportUnknownVariableType]  # scipy is untyped here
 
-    # In flight c'' = 0: the row without its pivot
     inner, k = np.arange(1, len(pivot) - 1), 1.0 / (stiffness * dt**2)[1:-1]
     carried = np.where(is_flight[inner], 0.0, 1.0)
     bands = np.zeros((3, len(pivot)))
     bands[0, 2:], bands[1, 1:-1], bands[2, :-2] = -k, carried + 2.0 * k, -k
     bands[1, [0, -1]] = 1.0
-    known = np.where(is_flight[:, None], 0.0, pivot)
-    known[[0, -1]] = level[[0, -1]]
-    path[:, HORIZONTAL_AXES] = np.asarray(solve_banded((1, 1), bands, known), dtype=np.float64)
+    path = np.array(com)
+    hulls = {i: convex_hull(reference.corners[i][bearing[i]][:, HORIZONTAL_AXES]) for i in np.flatnonzero(~is_flight)}
+    carrying = pivot
+    for _ in range(PRESSURE_ROUNDS):
+        # Pressure in the hull of the bearing soles; then, as far as these allow, the path back to that of the clip
+        for i, hull in hulls.items():
+            pivot[i] = project_into_hull(hull, pivot[i] + shift[i], MARGIN_M) - shift[i]
+        known = np.where(is_flight[:, None], 0.0, pivot)
+        known[[0, -1]] = level[[0, -1]]
+        path[:, HORIZONTAL_AXES] = np.asarray(solve_banded((1, 1), bands, known), dtype=np.float64)
+        carrying, pivot = pivot, pivot + PRESSURE_STEP * (level - path[:, HORIZONTAL_AXES])
+    pivot = carrying
     path[:, 1] = height
     pivot[is_flight] = path[is_flight][:, HORIZONTAL_AXES]
     shift[is_flight] = 0.0
@@ -126,6 +129,13 @@ def solve_height(heights: FloatArray, is_flight: BoolArray, dt: float, gravity: 
             if m >= n:
                 bands[2 - (m - n), m : count - 2 + m] += a * b * stiff
     return np.asarray(solveh_banded(bands, known), dtype=np.float64)
+
+
+def smooth_values(values: FloatArray, width: int) -> FloatArray:
+    """Values ``(F,)``, each the mean of its neighbours up to a width, weighted by Hann's window; ends are repeated."""
+    window = np.hanning(2 * width + 3)[1:-1]
+    padded = np.pad(values, width, mode="edge")
+    return np.asarray(np.convolve(padded, window / window.sum(), mode="valid"), dtype=np.float64)
 
 
 def _second_differences(values: FloatArray, dt: float) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -9,35 +10,47 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, frozen, frozen_bools
 from marey.contacts import detect_contacts, feet_down
-from marey.control.reference.centre_of_mass import HORIZONTAL_AXES, solve_com_path
+from marey.control.reference.centre_of_mass import HORIZONTAL_AXES, smooth_values, solve_com_path
+from marey.control.support import sole_frame, sole_target
 from marey.kinematics import solve_two_bone
 from marey.lie import SO3
-from marey.motion import Motion, find_runs, lowpass, resample
+from marey.motion import Contacts, Motion, find_runs, lowpass, resample
 from marey.simulate import Mechanics, Simulator, contact_spheres
 from marey.simulate.mechanism import make_mechanics
 from marey.skeleton import Skeleton, role_map, t_pose
 
 SIDES: Final = ("left", "right")
+UP: Final = np.array([0.0, 1.0, 0.0])
 SMOOTHING_HZ: Final = 8.0  # faster components are noise of the capture
 MIN_FRAMES: Final = 3  # an acceleration needs three
+ROLLED_RAD: Final = (0.5, -0.25)  # [rad] by which a foot rolls further than in the clip at most: over ball, over heel
+ASTRIDE_M: Final = 0.1  # [m] between hip and ankle, seen from above, from which it does
+ROLL_ROUNDS: Final = 12  # of finding that angle: to a hundredth of a degree
 GROUNDING_ROUNDS: Final = 2  # of bringing a body down to its feet
 SHORT_PERCENT: Final = 50.0  # of the heights of feet that do not reach the floor
-LONGEST_LEG: Final = 0.998  # [-] of a leg: knees keep 7 degrees to balance with
+LONGEST_LEG: Final = 0.993  # [-] of a leg: knees keep 13 degrees to balance with
 BEND_RAD: Final = 0.1  # [rad] by which knees are bent before they are put back: more than captured ones bend backwards
-REACH: Final = 0.985  # [-] of a leg that stands: a straight one can neither push nor follow
+REACH: Final = 0.99  # [-] of a leg that stands: a straight one can neither push nor follow
 DROP_S: Final = 0.1  # [s] over which a body is lowered for it
 CARRY_ROUNDS: Final = 3  # of moving a body onto a path that its soles can carry
-LIFT_S: Final = 0.05  # [s] over which the lifts of feet are smoothed
-CLEARANCE_M: Final = 0.015  # [m] of a swinging sole above the floor, in the middle of its swing
+CLEARANCE_M: Final = 0.015  # [m] of a swinging sole above the floor ...
+RAMP_S: Final = 0.08  # [s] ... but for this time at both ends of its swing
+FLAT_RAD: Final = 0.15  # [rad] a sole with less pitch is about flat
+LEVEL_PERCENT: Final = 60.0  # of its pitch then: it lies flat before its heel rises
+LEVEL_RAD: Final = 0.05  # [rad] a sole whose ball is raised by less lies flat
+RISE_RAD: Final = 0.02  # [rad] a sole whose heel is raised by less lies flat
+TOES_RAD: Final = 0.7  # [rad] that toes bend upwards at most
+FLATTEST_PERCENT: Final = 30.0  # of a stance that is never flat, for its place and heading
+LIFT_S: Final = 0.05  # [s] over which the rise of a heel is smoothed
+AHEAD_S: Final = 0.02  # [s] by which it is over its place before it lands
+STOP_S: Final = 0.14  # [s] in which a foot comes to rest before it lands
+FREE_RAD: Final = 0.3  # [rad] a foot that stands on its ball so steeply turns as in the clip
 LEFT_M: Final = 0.015  # [m] a sole whose corners are all higher has left the ground
-LOW_M: Final = 0.012  # [m] points of a clip that are lower touch the ground
+LOW_M: Final = 0.003  # [m] points of a clip that are lower touch the ground
 FLICKER_S: Final = 0.08  # [s] shorter swings and stances are not steps
 JUMP_RAD_S: Final = 60.0  # [rad/s] no joint of a person turns faster
 BRIDGE_S: Final = 0.08  # [s] before and after a jump that are not trusted
 FLOOR_PERCENT: Final = 50.0  # of the heights of the lowest corner of standing soles
-
-
-_ARRAYS: Final = ("coordinates", "velocities", "com", "momenta", "rates", "corners", "soles", "sole_rates")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +93,7 @@ class Reference:
     bearing: BoolArray  # (F, 2, 5) corners low enough to be in contact
 
     def __post_init__(self) -> None:
-        for name in (*_ARRAYS, "foot_turns", "foot_rates"):
+        for name in sorted({*self.__slots__} - {"source", "motion", "down", "bearing"}):
             object.__setattr__(self, name, frozen(getattr(self, name), name=name))
         object.__setattr__(self, "down", frozen_bools(self.down, None, 2, name="down"))
         object.__setattr__(self, "bearing", frozen_bools(self.bearing, None, 2, 5, name="bearing"))
@@ -134,40 +147,88 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
     given = Motion(simulator.body.skeleton, given.rate_hz, given.root_positions, given.rotations, name=motion.name)
     source = shift_to_floor(given, find_soles(given.skeleton), feet_down(clip.contacts)[: len(given)])
     # Move the body, between feet that stay, onto a path of the centre of mass that the soles can carry
+    places, turns = clip.joint_frames()
+    soles, down = find_soles(clip.skeleton), feet_down(clip.contacts)
+    feet = [
+        (
+            places[:, joint],
+            turns[:, joint],
+            clip.rotations[:, toe] if int(clip.skeleton.parents[toe]) == joint else None,
+        )
+        for joint, toe in zip(soles.joints, soles.toe_joints, strict=True)
+    ]
     for _ in range(CARRY_ROUNDS):
         reference = pose_clip(clip, source, simulator)
         weight = float(np.linalg.norm(simulator.gravity))
         path = solve_com_path(reference, simulator.body.mass_kg, weight)
         offsets = path.com - reference.com
         offsets[:, 1] -= find_drops(clip, reference.down)
-        clip = smooth_clip(move_body(clip, offsets))
-    return pose_clip(clip, source, simulator)
+        moved = smooth_clip(replace(clip, root_positions=clip.root_positions + offsets))
+        clip = replace(put_feet(moved, feet, down), contacts=clip.contacts)
+    # Legs that come to their full length leave a kink
+    return pose_clip(smooth_clip(clip), source, simulator)
 
 
 def find_drops(motion: Motion, down: BoolArray) -> FloatArray:
     """How far ``(F,)`` [m] a body has to be lower, smoothly, for standing legs that are shorter than ``REACH``."""
-    places, roles, drops = motion.joint_positions(), role_map(motion.skeleton), np.zeros(len(motion))
+    drops = np.zeros(len(motion))
     for s, side in enumerate(SIDES):
-        hip, knee, ankle = (places[:, roles[f"{side}_{part}"]] for part in ("hip", "knee", "ankle"))
-        longest = REACH * (np.linalg.norm(hip - knee, axis=1) + np.linalg.norm(knee - ankle, axis=1))
+        hip, ankle, length = find_leg(motion, side)
+        longest = REACH * length
         away = np.linalg.norm((hip - ankle)[:, HORIZONTAL_AXES], axis=1)
         excess = (hip - ankle)[:, 1] - np.sqrt(np.maximum(longest**2 - away**2, 0.0))
         drops = np.maximum(drops, np.where(down[:, s], excess, 0.0))
     # The largest nearby, then smooth
     width = max(2, round(DROP_S * motion.rate_hz))
-    window = np.hanning(2 * width + 3)[1:-1]
-    padded = np.pad(drops, 2 * width, mode="edge")
-    highest = np.max([padded[n : len(padded) - 2 * width + n] for n in range(2 * width + 1)], axis=0)
-    return np.asarray(np.convolve(highest, window / window.sum(), mode="valid"), dtype=np.float64)
+    padded = np.pad(drops, width, mode="edge")
+    highest = np.max([padded[n : n + len(drops)] for n in range(2 * width + 1)], axis=0)
+    return smooth_values(highest, width)
 
 
-def move_body(motion: Motion, offsets: FloatArray) -> Motion:
-    """Clip whose root is moved by ``offsets (F, 3)`` [m]; the feet stay where they are."""
-    places, soles = motion.joint_positions(), find_soles(motion.skeleton)
-    result = replace(motion, root_positions=motion.root_positions + offsets)
-    for side, joint in zip(SIDES, soles.joints, strict=True):
-        result = solve_two_bone(result, f"{side}_leg", places[:, joint], stretch=LONGEST_LEG).motion
-    return result
+def find_leg(motion: Motion, side: str) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Places ``(F, 3)`` [m] of hip and ankle, and the length ``(F,)`` [m] of the straight leg between them."""
+    places, roles = motion.joint_positions(), role_map(motion.skeleton)
+    hip, knee, ankle = (places[:, roles[f"{side}_{part}"]] for part in ("hip", "knee", "ankle"))
+    return hip, ankle, np.linalg.norm(hip - knee, axis=1) + np.linalg.norm(knee - ankle, axis=1)
+
+
+FootPath = tuple[FloatArray, SO3, SO3 | None]  # places (F, 3) [m] and turns (F,) of an ankle in world, and of its toes
+
+
+def put_feet(motion: Motion, feet: Sequence[FootPath], down: BoolArray) -> Motion:
+    """Clip whose ankles are on paths, left and right, as far as the legs reach, and whose toes are bent.
+
+    A foot that is down ``(F, 2)`` and whose leg is too short rolls further: behind the body it raises its heel, before
+    it its ball.
+    """
+    soles = find_soles(motion.skeleton)
+    for s, (places, turns, toes) in enumerate(feet):
+        hip, _, length = find_leg(motion, SIDES[s])
+        heel, ball = soles.corners[s, :2].mean(axis=0), soles.corners[s, 2:].mean(axis=0)
+        ahead = turns @ (ball - heel) * (1.0, 0.0, 1.0)
+        ahead /= np.linalg.norm(ahead, axis=1, keepdims=True)
+        behind_m = ((hip - places) * ahead).sum(axis=1)
+        # Roll (F,) [rad] about the edge that stays at which the ankle is within reach, by bisection
+        most = np.where(behind_m > ASTRIDE_M, *ROLLED_RAD) * (down[:, s] & (np.abs(behind_m) > ASTRIDE_M))
+        edge = np.asarray(np.where(behind_m[:, None] > 0.0, ball, heel), dtype=np.float64)
+        arm: FloatArray = turns @ -edge
+        low, high, axis = np.zeros(len(motion)), np.ones(len(motion)), most[:, None] * np.cross(UP, ahead)
+        for _ in range(ROLL_ROUNDS):
+            middle = 0.5 * (low + high)
+            far = hip - (places - arm + SO3.exp(middle[:, None] * axis) @ arm)
+            is_short = np.linalg.norm(far, axis=1) > LONGEST_LEG * length
+            low, high = np.where(is_short, middle, low), np.where(is_short, high, middle)
+        roll = SO3.exp(low[:, None] * axis)
+        ankles = places - arm + roll @ arm
+        leg = f"{SIDES[s]}_leg"
+        motion = solve_two_bone(motion, leg, ankles, end_rotations=roll @ turns, stretch=LONGEST_LEG).motion
+        if toes is not None:
+            # Toes stay on the floor under a heel that rises
+            bent = turns.inverse() @ SO3.exp(-np.maximum(low * most, 0.0)[:, None] * np.cross(UP, ahead)) @ turns
+            wxyz = np.array(motion.rotations.wxyz)
+            wxyz[:, soles.toe_joints[s]] = (bent @ toes).wxyz
+            motion = replace(motion, rotations=SO3(wxyz))
+    return motion
 
 
 def pose_clip(clip: Motion, source: Motion, simulator: Simulator) -> Reference:
@@ -175,14 +236,9 @@ def pose_clip(clip: Motion, source: Motion, simulator: Simulator) -> Reference:
     dt = 1.0 / clip.rate_hz
     assert clip.contacts is not None
     soles = find_soles(simulator.body.skeleton)
-    # Feet as captured, not as modelled; one that touches with its toes alone, while the other stands, is being lifted
+    # Feet as captured, not as modelled
     feet, corners = clip.joint_frames()[1][:, list(soles.joints)], sole_positions(clip, soles)
-    down, low = feet_down(clip.contacts), corners[:, :, :4, 1].min(axis=2) < LEFT_M
-    down = remove_short_phases(down & (low | ~(down & low)[:, ::-1]), round(FLICKER_S / dt))
-    # A walk has no flights: one foot stays until the other lands
-    for start, stop in find_runs(np.asarray(~down.any(axis=1), dtype=np.bool_)):
-        if start > 0 and stop < len(down) and (stop - start) * dt < FLICKER_S:
-            down[start:stop] = down[start - 1]
+    down = feet_down(clip.contacts)
     # Coordinates of the clip in the model, and the clip that they stand for
     model, skeleton = simulator.model, simulator.body.skeleton
     wxyz = np.array(clip.rotations.wxyz)
@@ -238,10 +294,10 @@ def remove_short_phases(down: BoolArray, least: int) -> BoolArray:
 
 
 def bearing_points(corners: FloatArray, down: BoolArray) -> BoolArray:
-    """Points ``(F, 2, 5)`` of feet that are down which are low enough; where none is, the lowest."""
+    """Points ``(F, 2, 5)`` of feet that are down which are low enough; of a foot without any, the lowest."""
     heights = np.where(down[..., None], corners[..., 1], np.inf)
     heights[..., 4] = np.where((heights[..., :4] < LOW_M).any(axis=-1), np.inf, heights[..., 4])  # toes come last
-    lowest = heights.min(axis=(1, 2), keepdims=True)
+    lowest = heights.min(axis=2, keepdims=True)
     return heights < np.where(lowest < LOW_M, LOW_M, lowest + LOW_M)
 
 
@@ -249,28 +305,136 @@ def prepare_clip(motion: Motion, rate_hz: float) -> Motion:
     """Clip that a figure can stand on: smooth, at a rate, with contacts, standing feet on the floor at height zero."""
     clip = resample_clip(motion, rate_hz)
     contacts = detect_contacts(clip) if clip.contacts is None else clip.contacts
-    down, soles = feet_down(contacts), find_soles(clip.skeleton)
-    # Clip whose soles are level, in the mean, while heel and toe both touch: captures know feet to a few degrees
-    turns, wxyz = clip.joint_frames()[1], np.array(clip.rotations.wxyz)
-    for s, joint in enumerate(soles.joints):
-        flat = contacts.track(f"{SIDES[s]}_heel") & contacts.track(f"{SIDES[s]}_toe")
-        if not flat.any():
-            continue
-        heels, balls = soles.corners[s, :2], soles.corners[s, 2:]
-        up = np.cross((balls - heels).sum(axis=0), (soles.corners[s, [0, 2]] - soles.corners[s, [1, 3]]).sum(axis=0))
-        wanted = (turns[flat, joint].inverse() @ np.array([0.0, 1.0, 0.0])).mean(axis=0)
-        turn = SO3.from_two_vectors(up / np.linalg.norm(up), wanted / np.linalg.norm(wanted))
-        wxyz[:, joint] = (clip.rotations[:, joint] @ turn).wxyz
-    clip = bend_knees(replace(clip, rotations=SO3(wxyz)))
-    # Clip whose feet touch the floor with their lowest points while they are down, and only then
-    result = shift_to_floor(clip, soles, down)
+    soles, result = find_soles(clip.skeleton), bend_knees(clip)
+    down = find_stances(result, soles, feet_down(contacts))
+    result = shift_to_floor(result, soles, down)
+    feet = [plan_foot(result, soles, side, down[:, side]) for side in range(2)]
+    # The body comes down to feet that do not reach the floor; legs that come to their full length leave a kink
     for _ in range(GROUNDING_ROUNDS):
-        result = _feet_on_floor(result, soles, down)
+        result = put_feet(result, feet, down)
         high = sole_positions(result, soles)[..., 1].min(axis=-1)[down] if down.any() else np.zeros(1)
         drop = max(0.0, float(np.percentile(high, SHORT_PERCENT)))
         result = replace(result, root_positions=result.root_positions - (0.0, drop, 0.0))
-    # Legs that come to their full length leave a kink
-    return replace(smooth_clip(_feet_on_floor(result, soles, down)), contacts=contacts)
+    return mark_feet(put_feet(smooth_clip(result), feet, down), down)
+
+
+def mark_feet(motion: Motion, down: BoolArray) -> Motion:
+    """Clip with a contact track of feet that are down ``(F, 2)``."""
+    names = tuple(f"{side}_{part}" for side in SIDES for part in ("heel", "toe"))
+    return replace(motion, contacts=Contacts(names, np.repeat(down, 2, axis=1)))
+
+
+def find_stances(motion: Motion, soles: Soles, touching: BoolArray) -> BoolArray:
+    """Feet ``(F, 2)`` that bear a figure, from feet that touch; without flicker."""
+    points, short = sole_positions(motion, soles)[..., 1], round(FLICKER_S * motion.rate_hz)
+    # One that touches with its toes alone, while the other stands, is being lifted
+    low = points[..., :4].min(axis=2) < points.min(axis=2) + LEFT_M
+    down = remove_short_phases(touching & (low | ~(touching & low)[:, ::-1]), short)
+    # A walk has no flights: one foot stays until the other lands
+    for start, stop in find_runs(np.asarray(~down.any(axis=1), dtype=np.bool_)):
+        if start > 0 and stop < len(down) and stop - start < short:
+            down[start:stop] = down[start - 1]
+    return down
+
+
+def plan_foot(motion: Motion, soles: Soles, side: int, down: BoolArray) -> FootPath:
+    """Path of an ankle whose sole stays where it stands: it rolls over its heel, lies flat, and rolls over its ball.
+
+    A captured foot that stands slides by centimetres and is level to a few degrees; a simulated one does neither, so
+    that a plan for the captured one would be wrong by as much in each step. Each stance has one place and one heading,
+    those of the clip in the mean while the sole is about flat; swings lead smoothly from one to the next.
+    """
+    origins, frames = motion.joint_frames()
+    places, turns = origins[:, soles.joints[side]], frames[:, soles.joints[side]]
+    toe, skeleton = soles.toe_joints[side], motion.skeleton
+    has_toes = int(skeleton.parents[toe]) == soles.joints[side]
+    tips = turns.inverse() @ (origins[:, toe] + frames[:, toe] @ soles.toes[side] - places)
+    bends = np.zeros((len(motion), 3))
+    corners = soles.corners[side]
+    heel, ball, middle = corners[:2].mean(axis=0), corners[2:].mean(axis=0), corners.mean(axis=0)
+    shifts, tilts = np.zeros((len(motion), 3)), np.zeros((len(motion), 3))
+    for start, stop in find_runs(down):
+        R, p = turns[start:stop], places[start:stop]
+        ahead = R @ (ball - heel)
+        pitch = np.arctan2(ahead[:, 1], np.hypot(ahead[:, 0], ahead[:, 2]))
+        # Frames in which the sole is about flat; a stance without any is one on the ball, or on the heel
+        is_flat = np.abs(pitch) < FLAT_RAD
+        edge = middle if is_flat.any() else ball if float(pitch.mean()) < 0.0 else heel
+        if is_flat.any():
+            pitch = pitch - np.percentile(pitch[is_flat], LEVEL_PERCENT)
+        else:
+            is_flat = np.abs(pitch) <= np.percentile(np.abs(pitch), FLATTEST_PERCENT)
+        flat, _ = flatten_foot(skeleton, side, R[is_flat])
+        stand = (p + R @ edge)[is_flat].mean(axis=0) * (1.0, 0.0, 1.0)
+        # Pitch about the lateral axis, none within a few degrees of flat; a foot on its ball may turn about it
+        rolled = np.maximum(pitch - LEVEL_RAD, 0.0) + np.minimum(pitch + RISE_RAD, 0.0)
+        rolled = smooth_values(rolled, max(2, round(LIFT_S * motion.rate_hz)))
+        heading = flat @ (ball - heel)
+        axis = np.cross(heading / np.linalg.norm(heading), UP)
+        wanted = SO3.exp(rolled[:, None] * axis) @ flat
+        free = np.clip(-rolled / FREE_RAD, 0.0, 1.0)
+        yaw = (R @ wanted.inverse()).log()[:, 1]
+        wanted = SO3.exp((free**2 * (3.0 - 2.0 * free) * yaw)[:, None] * UP) @ wanted
+        # Toes lie on the floor under a heel that rises, as far as they bend
+        if has_toes:
+            bend = np.clip(-rolled, 0.0, TOES_RAD)[:, None] * (flat.inverse() @ axis)
+            bent = SO3.exp(bend) @ t_pose(skeleton).rotations[toe]
+            tips[start:stop] = skeleton.offsets[toe] + bent @ soles.toes[side]
+            bends[start:stop] = (bent @ motion.rotations[start:stop, toe].inverse()).log()
+        # The foot rolls without sliding, forth and back from where it lies flattest, over the lowest of its edges
+        edges = np.stack([wanted @ heel, wanted @ ball, wanted @ tips[start:stop]], axis=1)
+        heights = edges[..., 1] - (0.0, 0.0, soles.toe_radius_m)
+        lowest, middle_frame = heights.argmin(axis=1), int(np.median(np.flatnonzero(is_flat)))
+        target = np.zeros_like(p)
+        target[middle_frame] = stand - wanted[middle_frame] @ edge
+        for t in range(middle_frame + 1, stop - start):
+            target[t] = target[t - 1] + edges[t - 1, lowest[t]] - edges[t, lowest[t]]
+        for t in range(middle_frame - 1, -1, -1):
+            target[t] = target[t + 1] + edges[t + 1, lowest[t]] - edges[t, lowest[t]]
+        target[:, 1] = -heights.min(axis=1)
+        shifts[start:stop], tilts[start:stop] = target - p, (wanted @ R.inverse()).log()
+    # Swings lead from the correction of one stance to that of the next, and clear the floor
+    for start, stop in find_runs(~down):
+        if stop - start == len(motion):
+            break
+        first, last = max(start - 1, 0), min(stop, len(motion) - 1)
+        first, last = first if start > 0 else last, last if stop < len(motion) else first
+        x = (np.arange(start, stop) - start + 1.0) / (stop - start + 1.0)
+        part = (x * x * (3.0 - 2.0 * x))[:, None]
+        for values in (shifts, tilts, bends):
+            values[start:stop] = (1.0 - part) * values[first] + part * values[last]
+        # A captured foot still slides when it lands, since it is smooth: it comes to rest, and leaves from rest
+        width = min(round(STOP_S * motion.rate_hz), (stop - start) // 2)
+        for n, towards in ((stop, -1), (start - 1, 1)):
+            if 0 < n < len(motion) - 1 and width > 1:
+                slide = places[n] - places[n - 1] if towards < 0 else places[n + 1] - places[n]
+                steps = np.arange(1, width)
+                y = steps / width
+                bump = (y * (1.0 - y) ** 2 * width)[:, None] * slide
+                shifts[n + towards * steps] += bump if towards < 0 else -bump
+        foot, at = SO3.exp(tilts[start:stop]) @ turns[start:stop], places[start:stop] + shifts[start:stop]
+        low = np.min([(foot @ corner + at)[:, 1] for corner in corners], axis=0)
+        steps = np.arange(stop - start)
+        ramp = np.clip(np.minimum(steps, steps[::-1]) / (RAMP_S * motion.rate_hz), 0.0, 1.0)
+        lifts = np.maximum(CLEARANCE_M * ramp - low, 0.0)
+        shifts[start:stop, 1] += np.convolve(np.pad(lifts, 2, mode="edge"), (0.1, 0.25, 0.3, 0.25, 0.1), mode="valid")
+    # Swings run ahead a little towards their ends: a foot is over its place before it comes down
+    paths, frames_n = places + shifts, np.arange(len(motion))
+    for start, stop in find_runs(~down):
+        if 0 < stop < len(motion):
+            ahead_s = (np.arange(start, stop) - start + 1.0) / (stop - start) * AHEAD_S * motion.rate_hz
+            for axis in HORIZONTAL_AXES:
+                times = np.arange(start, stop) + ahead_s
+                shifts[start:stop, axis] = np.interp(times, frames_n, paths[:, axis]) - places[start:stop, axis]
+    toes = SO3.exp(bends) @ motion.rotations[:, toe] if has_toes else None
+    return places + shifts, SO3.exp(tilts) @ turns, toes
+
+
+def flatten_foot(skeleton: Skeleton, s: int, turns: SO3) -> tuple[SO3, FloatArray]:
+    """World rotation of an ankle whose sole is level and points as in the clip, and the sole's middle under it [m]."""
+    _, middle, frame = sole_frame(skeleton, SIDES[s])
+    turn = sole_target((turns.matrix() @ frame).mean(axis=0), UP, None) @ frame.T
+    return SO3.from_matrix(turn), turn @ middle
 
 
 def bend_knees(motion: Motion) -> Motion:
@@ -290,27 +454,6 @@ def bend_knees(motion: Motion) -> Motion:
         result = solve_two_bone(
             result, f"{side}_leg", places[:, ankle], end_rotations=frames[:, ankle], stretch=LONGEST_LEG
         ).motion
-    return result
-
-
-def _feet_on_floor(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
-    lows: FloatArray = sole_positions(motion, soles)[..., 1].min(axis=-1)
-    places, frames = motion.joint_positions(), np.arange(len(motion))
-    result = motion
-    for s, side in enumerate(SIDES):
-        if not down[:, s].any():
-            continue
-        lifts = np.interp(frames, frames[down[:, s]], -lows[down[:, s], s])
-        # A swing clears the floor, as far as it is not at its ends
-        clear = np.zeros(len(motion))
-        for start, stop in find_runs(~down[:, s]):
-            clear[start:stop] = CLEARANCE_M * np.sin(np.pi * (np.arange(start, stop) - start + 0.5) / (stop - start))
-        lifts = np.where(down[:, s], lifts, np.maximum(lifts, clear - lows[:, s]))
-        width = max(2, round(LIFT_S * motion.rate_hz))
-        window = np.hanning(2 * width + 3)[1:-1]
-        smooth = np.convolve(np.pad(lifts, width, mode="edge"), window / window.sum(), mode="valid")
-        ankles = places[:, soles.joints[s]] + smooth[:, None] * (0.0, 1.0, 0.0)
-        result = solve_two_bone(result, f"{side}_leg", ankles, stretch=LONGEST_LEG).motion
     return result
 
 
@@ -355,7 +498,7 @@ def level_toes(motion: Motion) -> Motion:
         if toe and skeleton.parents[toe] in find_soles(skeleton).joints:
             offset = spheres.offsets[names.index(f"{side}_toe")]
             bent = motion.rotations[:, toe] @ offset - rest[toe] @ offset
-            up = (t_pose(skeleton).joint_rotations()[int(skeleton.parents[toe])]).inverse() @ np.array([0.0, 1.0, 0.0])
+            up = (t_pose(skeleton).joint_rotations()[int(skeleton.parents[toe])]).inverse() @ UP
             wxyz[bent @ up < 0.0, toe] = rest[toe].wxyz
     return replace(motion, rotations=SO3(wxyz))
 

@@ -9,11 +9,19 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, UnknownNameError
 from marey.contacts import detect_contacts, feet_down
-from marey.control.reference.clip import SIDES, find_soles, level_toes, shift_to_floor
+from marey.control.reference.clip import (
+    SIDES,
+    find_leg,
+    find_soles,
+    flatten_foot,
+    level_toes,
+    mark_feet,
+    shift_to_floor,
+)
 from marey.kinematics import solve_two_bone
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, centre_of_mass, concatenate, find_runs, gait_cycles, lowpass
-from marey.skeleton import Pose, Skeleton, role_map
+from marey.skeleton import Pose, role_map
 
 MIN_SWING_LIFT_M: Final = 0.06  # [m] a foot that walks in place is lifted at least so far
 MAX_LEG_EXTENSION: Final = 0.98  # [-] of a leg, at most
@@ -96,10 +104,8 @@ def walk_in_place(motion: Motion, duration_s: float) -> Motion:
     result = replace(clip, root_positions=clip.root_positions + leg_rise(clip, targets, flags))
     for side, goals, turn in zip(SIDES, targets, held, strict=True):
         result = solve_two_bone(result, f"{side}_leg", goals, end_rotations=turn, stretch=MAX_LEG_EXTENSION).motion
-    stepping = level_toes(result)
-    names = tuple(f"{side}_{part}" for side in SIDES for part in ("heel", "toe"))
-    marked = replace(stepping, contacts=Contacts(names, np.repeat(flags, 2, axis=1)))
-    return replace(_repeat_frames(marked, np.arange(len(stepping)), duration_s), name=f"{motion.name} in place")
+    marked = mark_feet(level_toes(result), flags)
+    return replace(_repeat_frames(marked, np.arange(count), duration_s), name=f"{motion.name} in place")
 
 
 def _check_duration(duration_s: float) -> None:
@@ -117,30 +123,13 @@ def _repeat_frames(motion: Motion, way: IntArray, duration_s: float) -> Motion:
 
 def leg_rise(motion: Motion, targets: FloatArray, flags: BoolArray, upright: float = UPRIGHT) -> FloatArray:
     """How far the body comes up ``(3,)`` [m] so that the straightest standing leg is nearly straight."""
-    roles, origins = role_map(motion.skeleton), motion.joint_positions()
     rises: list[float] = []
     for s, side in enumerate(SIDES):
-        hip, knee, ankle = (origins[:, roles[f"{side}_{part}"]] for part in ("hip", "knee", "ankle"))
-        length = np.linalg.norm(hip - knee, axis=1) + np.linalg.norm(knee - ankle, axis=1)
+        hip, _, length = find_leg(motion, side)
         away = targets[s] - hip
         reach = np.sqrt(np.maximum((upright * length) ** 2 - away[:, 0] ** 2 - away[:, 2] ** 2, 0.0))
         rises.append(float((reach + away[:, 1])[flags[:, s]].min()))
     return np.array([0.0, min(rises), 0.0])
-
-
-def flatten_foot(skeleton: Skeleton, s: int, turns: SO3) -> tuple[SO3, FloatArray]:
-    """World rotation of an ankle whose sole is level and points as in the clip, and the sole's middle under it [m]."""
-    soles = find_soles(skeleton)
-    corners = soles.corners[s]
-    ahead = (turns @ (corners[2:].mean(axis=0) - corners[:2].mean(axis=0))).mean(axis=0)
-    across = corners[[0, 2]].mean(axis=0) - corners[[1, 3]].mean(axis=0)  # towards the left
-    forward = corners[2:].mean(axis=0) - corners[:2].mean(axis=0)
-    up = np.cross(forward, across)
-    local = np.stack([v / np.linalg.norm(v) for v in (np.cross(up, forward), up, forward)], axis=1)
-    ahead = ahead * (1.0, 0.0, 1.0) / np.linalg.norm(ahead * (1.0, 0.0, 1.0))
-    world = np.stack([np.cross((0.0, 1.0, 0.0), ahead), (0.0, 1.0, 0.0), ahead], axis=1)
-    turn = world @ local.T
-    return SO3.from_matrix(turn), turn @ corners.mean(axis=0)
 
 
 FEET: Final = ("both", "left", "right")
@@ -188,9 +177,7 @@ def make_stand(
         goals += shift[:, None] * (soles[side] - soles.mean(axis=0))
         targets[1 - side, :, 1] += lift_m * lift
         flags[:, 1 - side] = lift_m * lift < 1e-6
-    clip = _solve_legs(_repeat_pose(pose, count), targets, turns, goals, flags)
-    names = tuple(f"{s}_{part}" for s in SIDES for part in ("heel", "toe"))
-    return replace(clip, contacts=Contacts(names, np.repeat(flags, 2, axis=1)))
+    return mark_feet(_solve_legs(_repeat_pose(pose, count), targets, turns, goals, flags), flags)
 
 
 def make_balance_clip(source: Motion | Pose) -> Motion:
@@ -254,13 +241,8 @@ def _solve_legs(
     """Clip with ankles at targets ``(2, F, 3)`` and its centre of mass above goals ``(F, 3)``, lower by dips [m]."""
     result = level_toes(motion)
     # The straightest leg stays as straight as it is in the first pose
-    roles, places = role_map(motion.skeleton), motion.joint_positions()[0]
-    ratios: list[float] = []
-    for side in SIDES:
-        hip, knee, ankle = (places[roles[f"{side}_{part}"]] for part in ("hip", "knee", "ankle"))
-        length = float(np.linalg.norm(hip - knee) + np.linalg.norm(knee - ankle))
-        ratios.append(float(np.linalg.norm(hip - ankle)) / length)
-    upright = min(max(ratios), STRAIGHTEST)
+    legs = [find_leg(motion[:1], side) for side in SIDES]
+    upright = min(STRAIGHTEST, max(float(np.linalg.norm(hip - ankle) / length[0]) for hip, ankle, length in legs))
     for _ in range(BALANCE_ROUNDS):
         away = (goals - centre_of_mass(result)) * HORIZONTAL
         result = replace(result, root_positions=result.root_positions + away)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
@@ -125,22 +126,27 @@ def smooth_motion(motion: Motion, cutoff_hz: float) -> Motion:
     if not 0.0 < cutoff_hz < 0.5 * motion.rate_hz:
         limit = 0.5 * motion.rate_hz
         raise InputError(f"cutoff_hz is {cutoff_hz:g}", f"It must be between 0 and half the rate, {limit:g}")
-    wxyz = motion.rotations.continuous().wxyz
-    turned = smooth_values(wxyz, motion.rate_hz, cutoff_hz)
-    lost = np.linalg.norm(turned, axis=-1, keepdims=True) < 1e-6  # a spin far above the cutoff averages to nothing
-    return replace(
-        motion,
-        root_positions=smooth_values(motion.root_positions, motion.rate_hz, cutoff_hz),
-        rotations=SO3(np.where(lost, wxyz, turned)),
-        source=None,
-    )
+    smooth = make_smoother(motion.num_frames, motion.rate_hz, cutoff_hz)
+    turned = np.empty(motion.rotations.wxyz.shape)
+    # A few joints at a time, so that a long clip is in memory once
+    for part in split_blocks(motion.skeleton.num_joints, max(1, BLOCK_NUMBERS // (4 * len(turned)))):
+        wxyz = motion.rotations[:, part].continuous().wxyz
+        found = smooth(wxyz)
+        lost = np.linalg.norm(found, axis=-1, keepdims=True) < 1e-6  # a spin far above the cutoff averages to nothing
+        turned[:, part] = SO3(np.where(lost, wxyz, found)).wxyz
+    turned.setflags(write=False)
+    return replace(motion, root_positions=smooth(motion.root_positions), rotations=SO3(turned), source=None)
 
 
 def smooth_values(values: FloatArray, rate_hz: float, cutoff_hz: float) -> FloatArray:
     """As :func:`smooth`, for plain arrays ``(F, ...)`` sampled at ``rate_hz``."""
-    count = len(values)
+    return make_smoother(len(values), rate_hz, cutoff_hz)(values)
+
+
+def make_smoother(count: int, rate_hz: float, cutoff_hz: float) -> Callable[[FloatArray], FloatArray]:
+    """The filter of :func:`smooth` for arrays of ``count`` rows, factorised once."""
     if count < 4:
-        return values
+        return lambda values: values
     # Weight lambda of the third differences D that halves the power at the cutoff
     if cutoff_hz < MIN_CUTOFF * rate_hz:
         raise InputError(
@@ -148,6 +154,8 @@ def smooth_values(values: FloatArray, rate_hz: float, cutoff_hz: float) -> Float
             f"Resample the motion first, or give at least {MIN_CUTOFF * rate_hz:.3g}",
         )
     stiffness = float((np.sqrt(2.0) - 1.0) / (2.0 * np.sin(np.pi * cutoff_hz / rate_hz)) ** 6)
+    if not np.isfinite(stiffness):
+        raise InputError(f"a cutoff of {cutoff_hz:g} Hz at {rate_hz:g} frames a second", "Check the rate")
     from scipy import linalg
 
     lapack = cast(Any, linalg)  # scipy has no types
@@ -158,24 +166,28 @@ def smooth_values(values: FloatArray, rate_hz: float, cutoff_hz: float) -> Float
             bands[3 - (j - i), j : count - 3 + j] += stiffness * THIRD[i] * THIRD[j]
     bands[3] += 1.0
     factor = (lapack.cholesky_banded(bands, check_finite=False), False)
-    columns = values.reshape(count, -1)
-    smoothed = np.empty(columns.shape)
-    for part in split_blocks(columns.shape[1], max(4, BLOCK_NUMBERS // count)):
-        # Fit what the values are off the line between their ends
-        own = columns[:, part]
-        start, slope = own[:1], (own[-1:] - own[:1]) / (count - 1)
-        line = start + np.arange(count)[:, None] * slope  # what a smoother leaves alone is left out of its rounding
-        bent = own - line
-        found = np.zeros_like(bent)
-        for _ in range(1 + REFINEMENTS):
-            # Residual y - x - lambda D^T D x, and its correction
-            third, total = np.diff(found, 3, axis=0), np.zeros_like(found)
-            for k, weight in enumerate(THIRD):
-                total[k : len(found) - 3 + k] += weight * third
-            left = bent - found - stiffness * total
-            found = found + cast(FloatArray, lapack.cho_solve_banded(factor, left, check_finite=False))
-        smoothed[:, part] = line + found
-    return smoothed.reshape(values.shape)
+
+    def smooth(values: FloatArray) -> FloatArray:
+        columns = values.reshape(count, -1)
+        smoothed = np.empty(columns.shape)
+        for part in split_blocks(columns.shape[1], max(4, BLOCK_NUMBERS // count)):
+            # Fit what the values are off the line between their ends
+            own = columns[:, part]
+            start, slope = own[:1], (own[-1:] - own[:1]) / (count - 1)
+            line = start + np.arange(count)[:, None] * slope  # what a smoother leaves alone is left out of its rounding
+            bent = own - line
+            found = np.zeros_like(bent)
+            for _ in range(1 + REFINEMENTS):
+                # Residual y - x - lambda D^T D x, and its correction
+                third, total = np.diff(found, 3, axis=0), np.zeros_like(found)
+                for k, weight in enumerate(THIRD):
+                    total[k : len(found) - 3 + k] += weight * third
+                left = bent - found - stiffness * total
+                found = found + cast(FloatArray, lapack.cho_solve_banded(factor, left, check_finite=False))
+            smoothed[:, part] = line + found
+        return smoothed.reshape(values.shape)
+
+    return smooth
 
 
 def compute_differences(values: FloatArray, rate_hz: float) -> tuple[FloatArray, FloatArray]:

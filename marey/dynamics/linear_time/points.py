@@ -106,12 +106,12 @@ def put_point_jacobian_column(
 
 @kernel
 def compute_point_jacobians(
-    tree: TreeArrays, states: TreeStates, dofs: IntArray, points: FloatArray
+    tree: TreeArrays, states: TreeStates, dofs: IntArray, points: FloatArray, width: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Position, velocity, acceleration ``(F, P, 3, 3)`` and their Jacobians J, Jd, Jdd ``(F, P, 3, 3, D)``."""
+    """Position, velocity, acceleration ``(F, P, 3, 3)`` and Jacobians J, Jd, Jdd ``(F, P, 3, 3, width)``: D or none."""
     parents = tree.parents
     frames, D = states[0].shape
-    moved, J = np.empty((frames, dofs.shape[0], 3, 3)), np.zeros((frames, dofs.shape[0], 3, 3, D))
+    moved, J = np.empty((frames, dofs.shape[0], 3, 3)), np.zeros((frames, dofs.shape[0], 3, 3, width))
     links = allocate_links(D)
     for f in range(frames):
         compute_frame_motion(tree, states, f, links)
@@ -125,18 +125,18 @@ def compute_point_jacobians(
             for c in range(3):
                 put3(moved[f, n], c, o[c])
             # One column for every joint between the point and the root
-            while i < D:
+            while i < width:
                 put_point_jacobian_column(links, tree.kinds, i, 1.0, o, J[f, n])
                 i = int(parents[i])
     return moved, J
 
 
 @kernel
-def compute_com_jacobians(tree: TreeArrays, states: TreeStates) -> tuple[FloatArray, FloatArray]:
-    """Centre of mass: position, velocity, acceleration ``(F, 3, 3)`` and Jacobians ``(F, 3, 3, D)``."""
+def compute_com_jacobians(tree: TreeArrays, states: TreeStates, width: int) -> tuple[FloatArray, FloatArray]:
+    """Centre of mass: position, velocity, acceleration ``(F, 3, 3)`` and Jacobians ``(F, 3, 3, width)``: D or none."""
     parents, inertias = tree.parents, tree.inertias
     frames, D = states[0].shape
-    moved, J = np.empty((frames, 3, 3)), np.zeros((frames, 3, 3, D))
+    moved, J = np.empty((frames, 3, 3)), np.zeros((frames, 3, 3, width))
     links = allocate_links(D)
     masses, sums = np.empty(D + 1), np.empty((D + 1, 9))
     for f in range(frames):
@@ -158,7 +158,7 @@ def compute_com_jacobians(tree: TreeArrays, states: TreeStates) -> tuple[FloatAr
             masses[parents[i]] += masses[i]
             for c in range(9):
                 sums[parents[i], c] += sums[i, c]
-        for i in range(D):
+        for i in range(width):
             # A joint moves the centre of its sub-tree, which counts by its share of the mass
             if masses[i] > 0.0:
                 x = sums[i]
@@ -193,7 +193,14 @@ class PointMotion:
 
 
 def compute_points_motion(
-    tree: AnyTree, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, dofs: ArrayLike, points: ArrayLike
+    tree: AnyTree,
+    q: ArrayLike,
+    qd: ArrayLike,
+    qdd: ArrayLike,
+    dofs: ArrayLike,
+    points: ArrayLike,
+    *,
+    jacobians: bool = True,
 ) -> PointMotion:
     """Motion of points fixed to links, with Jacobians at a constant cost for each joint ([Fang2003]_ §5.2).
 
@@ -204,6 +211,7 @@ def compute_points_motion(
         qdd: their accelerations.
         dofs: link of each point ``(P,)``.
         points: place in the link's frame ``(P, 3)`` [m].
+        jacobians: whether they are asked for; else they have no columns.
 
     Raises:
         InputError: states of other shapes, or a link that the tree does not have.
@@ -214,9 +222,16 @@ def compute_points_motion(
     if len(links) and not (links.min() >= 0 and links.max() < base.num_dofs):
         outside = links[(links < 0) | (links >= base.num_dofs)]
         raise InputError(f"a point is on link {outside[0]}", f"The tree has links 0 to {base.num_dofs - 1}")
-    moved, blocks = compute_point_jacobians(base.arrays, expand_states(tree, q, qd, qdd), links.copy(), places.copy())
-    J = reduce_jacobian(tree, blocks)
+    states, width = expand_states(tree, q, qd, qdd), base.num_dofs if jacobians else 0
+    moved, blocks = compute_point_jacobians(base.arrays, states, links.copy(), places.copy(), width)
+    J = reduce_jacobian(tree, blocks) if jacobians else blocks
     return PointMotion(moved[:, :, 0], moved[:, :, 1], moved[:, :, 2], J[:, :, 0], J[:, :, 1], J[:, :, 2])
+
+
+def compute_point_positions(tree: AnyTree, q: FloatArray, dofs: ArrayLike, points: ArrayLike) -> FloatArray:
+    """Positions ``(F, P, 3)`` [m] of points fixed to links ``dofs (P,)``, at ``points (P, 3)`` there."""
+    still = np.zeros_like(q)
+    return compute_points_motion(tree, q, still, still, dofs, points, jacobians=False).position
 
 
 def compute_point_motion(
@@ -234,8 +249,12 @@ def compute_point_motion(
     )
 
 
-def compute_com_motion(tree: AnyTree, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> PointMotion:
+def compute_com_motion(
+    tree: AnyTree, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, jacobians: bool = True
+) -> PointMotion:
     """Motion of the centre of mass: each column is the sub-tree's, times its share of the mass."""
-    moved, blocks = compute_com_jacobians(full_tree(tree).arrays, expand_states(tree, q, qd, qdd))
-    J = reduce_jacobian(tree, blocks)
+    base = full_tree(tree)
+    width = base.num_dofs if jacobians else 0
+    moved, blocks = compute_com_jacobians(base.arrays, expand_states(tree, q, qd, qdd), width)
+    J = reduce_jacobian(tree, blocks) if jacobians else blocks
     return PointMotion(moved[:, 0], moved[:, 1], moved[:, 2], J[:, 0], J[:, 1], J[:, 2])

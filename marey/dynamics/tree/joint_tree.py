@@ -229,6 +229,14 @@ class JointTree:
             raise UnknownNameError("point", name, "this tree", self.points)
         return self.points[name]
 
+    def ancestors(self, dof: int) -> list[int]:
+        """A coordinate and those that carry it, up to the root."""
+        found: list[int] = []
+        while dof >= 0:
+            found.append(dof)
+            dof = int(self.parents[dof])
+        return found
+
     def subtree(self, dof: int) -> IntArray:
         """Numbers of a joint and of all joints beyond it."""
         if not 0 <= dof < self.num_dofs:

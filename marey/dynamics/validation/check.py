@@ -14,7 +14,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError
 from marey.dynamics.bodies import GRAVITY, Body
 from marey.dynamics.contact_cones import LEVER_M, fit_moving_cones, shift_wrench
-from marey.dynamics.inverse.newton_euler import InverseDynamics, check_argument_types, solve_inverse_dynamics
+from marey.dynamics.inverse.newton_euler import InverseDynamics, check_argument_types, solve_body_wrench
 from marey.dynamics.inverse.support_split import compute_centre_of_pressure, split_limbs
 from marey.dynamics.supports import (
     FOOT_SLACK_M,
@@ -186,6 +186,13 @@ LEAST_SIZE: Final = {
     "pop": 40.0,
     "float": 0.08,
 }  # [deg], [m] captures with lost markers jerk by 30, floors lie 7 cm off
+# Median velocity of the soles of a runner over the stances of a clip; of 32 captured runs of the index two go farther
+DRIFT_AHEAD_MPS: Final = 0.145  # of the slowest part of each sole; captured to 0.13
+DRIFT_BACK_MPS: Final = 0.06  # captured to 0.00: a sole rolls forwards
+DRIFT_ASIDE_MPS: Final = 0.11  # of the part that stands longest; captured to 0.09
+DRIFT_SPAN_S: Final = 0.01  # [s] before and after a frame, over which a velocity is taken
+MIN_STANCES: Final = 2
+MIN_STANCE_FRAMES: Final = 3
 SIZE_TOL: Final = 0.02  # [-] of the leg length; a body and a clip that differ by more are treated as different people
 TIPPING_LIMITS: Final = (1.0, 1.1)  # [-] amber and red, over the two above
 
@@ -248,19 +255,17 @@ def check_validity(
     if body is None:
         body = _cached_body(motion.skeleton) if motion.translations is None else Body.from_motion(motion)
     check_argument_types("validity", motion=motion, body=body)
+    # What geometry alone objects to comes first, while nothing else is in memory
+    faults = _find_geometric_faults(motion, floor, gravity)
     # Wrench that the motion needs, averaged, and what the contacts can give of it
-    dynamics = solve_inverse_dynamics(body, motion, cutoff_hz=cutoff_hz, gravity=gravity)
+    dynamics = solve_body_wrench(body, motion, cutoff_hz=cutoff_hz, gravity=gravity)
     dynamics = replace(dynamics, wrench=average_gaussian(dynamics.wrench, motion.rate_hz, window))
     is_detected = contacts is None and motion.contacts is None
     slack = DETECTED_SLACK_S * is_detected + max(window, STENCIL_FRAMES / motion.rate_hz)
     slack = slack if slack_s is None else slack_s
     supports = find_supports(motion, contacts, floor=floor, friction=friction, slack_s=slack)
     supply = fit_contact_supply(dynamics, supports)
-    # Of the missing wrench counts what lasts on the ground, or the frame alone where that is more
-    lasting = average_gaussian(supply.missing * supports.carried[:, None], motion.rate_hz, LASTING_S)
-    steady, brief = LASTING_WEIGHT * lasting, MOMENT_WEIGHT * supply.missing
-    is_brief = np.linalg.norm(brief, axis=-1) > np.linalg.norm(steady, axis=-1)
-    weighed = np.where(is_brief[:, None], brief, steady)
+    weighed = weigh_missing(supply.missing, supports.carried, motion.rate_hz)
     places, balance = measure_balance(dynamics, supports)
     hurry = compute_tipping_ratio(dynamics, supports, places)
     # How far [rad] the joint farthest outside its limits is
@@ -297,8 +302,9 @@ def check_validity(
     # Causes (F, C) by name: of a missing wrench by its direction, others by their measures above 1, those of the meter
     found = find_wrench_causes(weighed, ratios[:, 0] > 1.0, supports.carried, margin, balance)
     found |= {n: ratios[:, k] > 1.0 for k, n in enumerate(("slide", "penetration", "limits", "haste"), start=1)}
-    faults = _find_geometric_faults(motion, floor, gravity)
     marked, remarks = mark_geometric_faults(motion, supports, faults)
+    if flying.any() and skates(motion, supports):
+        marked["skate"] = np.ones(motion.num_frames, dtype=np.bool_)
     for flags in marked.values():
         levels[flags] = 2
     nowhere = np.zeros(motion.num_frames, dtype=np.bool_)
@@ -307,8 +313,7 @@ def check_validity(
     lack = np.linalg.norm(supply.missing, axis=-1)
     # What the contacts give, in newtons and about the world origin
     weight = dynamics.body.mass_kg * GRAVITY
-    scaled = weight * supply.given
-    given = np.concatenate([scaled[:, :3], LEVER_M * scaled[:, 3:]], axis=1)
+    given = weight * supply.given * np.repeat([1.0, LEVER_M], 3)
     available = np.concatenate(shift_wrench(given, -dynamics.com), axis=1)
     return ValidityReport(
         name=motion.name,
@@ -334,6 +339,14 @@ def check_validity(
         warnings=tuple(write_remarks(motion, dynamics.body, supports, remarks)),
         spans=find_spans(levels, flags, measures.violation, lack, motion.rate_hz),
     )
+
+
+def weigh_missing(missing: FloatArray, carried: BoolArray, rate_hz: float) -> FloatArray:
+    """What counts of a missing wrench ``(F, 6)``: what lasts on the ground, or the frame alone where that is more."""
+    steady = LASTING_WEIGHT * average_gaussian(missing * carried[:, None], rate_hz, LASTING_S)
+    brief = MOMENT_WEIGHT * missing
+    is_brief = np.linalg.norm(brief, axis=-1) > np.linalg.norm(steady, axis=-1)
+    return np.where(is_brief[:, None], brief, steady)
 
 
 def measure_balance(dynamics: InverseDynamics, supports: Supports) -> tuple[FloatArray, FloatArray]:
@@ -378,6 +391,40 @@ def find_wrench_causes(
     }
 
 
+def skates(motion: Motion, supports: Supports) -> bool:
+    """Whether the soles of a runner go one way over the ground, stance after stance.
+
+    They roll and slip forwards for a moment, so that the meter's speeds tell little. Of heel, ball and toe of every
+    stance inside the clip two count: the one with the least median velocity, and the one that stands longest. The
+    median over the stances must be small ahead and, of the second, aside; in a run that turns, in the world's frame.
+    """
+    span = max(1, round(DRIFT_SPAN_S * motion.rate_hz))
+    if motion.num_frames <= 2 * span:
+        return False
+    rate, edges = motion.rate_hz / (2 * span), ((span, span), (0, 0), (0, 0))
+    velocities = np.pad((supports.points[2 * span :] - supports.points[: -2 * span]) * rate, edges, mode="edge")
+    found: list[FloatArray] = []  # velocity of the slowest part, the same ahead, that of the longest stand aside
+    for limb in (0, 1):
+        pairs = np.flatnonzero(supports.limbs == limb).reshape(-1, 2)
+        moves = 0.5 * (velocities[:, pairs[:, 0]] + velocities[:, pairs[:, 1]])[..., [0, 2]]
+        for start, stop in find_runs(supports.limb_active(limb, slack=False)):
+            stands = supports.touching[start:stop, pairs[:, 0]]
+            parts = [(int(n), np.median(moves[start:stop, k][stands[:, k]], axis=0))
+                     for k, n in enumerate(stands.sum(axis=0)) if n >= MIN_STANCE_FRAMES]  # fmt: skip
+            if start == 0 or stop == motion.num_frames or not parts:
+                continue
+            way = (motion.root_positions[stop - 1] - motion.root_positions[start])[[0, 2]]
+            ahead = way / max(float(np.linalg.norm(way)), 1e-9)
+            slow = min((v for _, v in parts), key=lambda v: float(v @ v))
+            x, z = max(parts, key=lambda part: part[0])[1]
+            found.append(np.array([*slow, slow @ ahead, x * ahead[1] - z * ahead[0]]))
+    if len(found) < MIN_STANCES:
+        return False
+    east, south, ahead, aside = np.median(np.stack(found), axis=0).tolist()
+    whole = float(np.hypot(east, south))
+    return max(ahead, whole) > DRIFT_AHEAD_MPS or ahead < -DRIFT_BACK_MPS or abs(aside) > DRIFT_ASIDE_MPS
+
+
 def mark_geometric_faults(
     motion: Motion, supports: Supports, faults: list[Fault]
 ) -> tuple[dict[str, BoolArray], list[Fault]]:
@@ -385,15 +432,12 @@ def mark_geometric_faults(
     remarks = [f for f in faults if abs(f.size) < LEAST_SIZE.get(f.kind, 0.0) or f.kind not in FAULT_CAUSES]
     remarks += [f for f in faults if f.kind == "pop" and f.part.endswith("ankle")]
     marked: dict[str, BoolArray] = {}
-    for fault in faults:
-        if fault in remarks:
-            continue
-        flags = np.zeros(motion.num_frames, dtype=np.bool_)
-        flags[round(fault.start_s * motion.rate_hz) : round(fault.stop_s * motion.rate_hz) + 1] = True
-        if fault.kind == "float":
-            flags &= ~any_in_row(supports.grips)  # a body that hangs may have its feet anywhere
-        cause = FAULT_CAUSES[fault.kind]
-        marked[cause] = marked.get(cause, flags) | flags
+    stands = ~any_in_row(supports.grips)
+    for fault in set(faults) - set(remarks):
+        flags = marked.setdefault(FAULT_CAUSES[fault.kind], np.zeros(motion.num_frames, dtype=np.bool_))
+        span = slice(round(fault.start_s * motion.rate_hz), round(fault.stop_s * motion.rate_hz) + 1)
+        # A body that hangs may have its feet anywhere
+        flags[span] |= stands[span] if fault.kind == "float" else True
     return marked, remarks
 
 

@@ -55,12 +55,6 @@ class EventTable:
         near = ((self.cells >= first) & (self.cells <= last)).all(axis=1)
         return self.costs[:, near].min(axis=1, initial=np.inf)
 
-    def nearest(self, number: float, axis: int = 0) -> float | None:
-        """The event parameter nearest to a requested one; None without events."""
-        if not len(self.numbers):
-            return None
-        return float(self.numbers[int(np.argmin(np.abs(self.numbers[:, axis] - number))), axis])
-
 
 def _find_picks(arrays: GraphArrays) -> tuple[IntArray, FloatArray]:
     """Height of the hand and its distance from the root over the ground."""

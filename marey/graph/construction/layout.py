@@ -28,7 +28,7 @@ from marey.graph.database.settings import GraphSettings
 from marey.graph.database.transitions import Transitions
 from marey.graph.paths import planted_feet
 from marey.lie import SO3
-from marey.skeleton import contact_points, joint_frames
+from marey.skeleton import contact_points, foot_points, joint_frames
 
 MIN_FLIGHT_S: Final = 0.15  # [s] shortest flight that is a jump
 MIN_PATH_LENGTH_M: Final = 1e-3  # [m] of flights that cross nothing; zero marks edges that are not flights
@@ -87,13 +87,12 @@ def make_arrays(parts: CompactParts, settings: GraphSettings) -> GraphArrays:
     arc = tracks.arc + np.linalg.norm(ends - path[:, -1], axis=1)
     path[:, -1] = ends
     standing = np.array([STANDING in planted for planted in database.classes])
-    # Middles of feet (..., 3) whose balls are given: half way to the heel
-    feet = table.feet[phases]
-    points = contact_points(database.body.skeleton)
+    # Middles of soles (..., 3) whose balls are given: between heel and tip of the toes
+    feet, points = table.feet[phases], foot_points(database.body.skeleton)
     rest = database.body.skeleton.rest_positions()
-    sole = [points.index(f"left_{part}") for part in ("heel", "toe")]
-    heel, ball = rest[points.joints[sole]] + points.offsets[sole]
-    back = 0.5 * float(np.linalg.norm(ball - heel))
+    sole = [points.index(f"left_{part}") for part in ("heel", "ball", "toe_end")]
+    heel, ball, tip = rest[points.joints[sole]] + points.offsets[sole]
+    back = float(np.linalg.norm(ball - heel)) - 0.5 * float(np.linalg.norm(tip - heel))
     moved = feet.copy()
     moved[..., 0] -= back * np.sin(feet[..., 2])
     moved[..., 1] -= back * np.cos(feet[..., 2])

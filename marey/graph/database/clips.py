@@ -19,13 +19,15 @@ from marey.graph.database.events import PICKED_PREFIX, calibration_range, lift_p
 from marey.graph.database.settings import GraphSettings
 from marey.kinematics import retarget
 from marey.lie import SO3
-from marey.motion import Contacts, Motion, lowpass, mirror, resample
-from marey.skeleton import contact_points, role_map
+from marey.motion import Contacts, Motion, contact_positions, lowpass, mirror, resample
+from marey.skeleton import Skeleton, contact_points, role_map, stands_at_rest
 
 GROUNDED: Final = ("left", "right", "double", "flight")
 MIRRORED: Final = "~"  # ends the name of a mirrored clip
 MAX_CLIMB_M: Final = 0.12  # [m] a clip whose feet stand on heights that differ by more is no walk on level ground
 LOW_QUANTILE: Final = 0.1  # [-] of the plants of a clip lie below the height that becomes zero
+MAX_SHARED: Final = 256  # skeletons that are kept
+SOLE_S: Final = 0.1  # [s] half of the time over which a root follows its soles
 MIN_FRAMES: Final = 9  # of a clip that can be low-passed
 
 
@@ -64,15 +66,16 @@ class ClipTask:
         notes: list[str] = []
         settings, own = self.settings, self.motion.name
         name = own + (MIRRORED if self.is_mirrored else "")
+        body = replace(self.body, skeleton=_share_skeleton(self.body.skeleton))
         # The body of the graph; contacts stay as captured, of points that the body has
-        clip = ensure_contacts(self.motion)
+        clip = ensure_contacts(replace(self.motion, skeleton=_share_skeleton(self.motion.skeleton)))
         clip = mirror(clip) if self.is_mirrored else clip
-        if clip.skeleton.names != self.body.skeleton.names or not _is_same_body(clip, self.body):
-            known = contact_points(self.body.skeleton).names
+        if clip.skeleton.names != body.skeleton.names or not _is_same_body(clip, body):
+            known = contact_points(body.skeleton).names
             captured = _select_contacts(clip.contacts, lambda point: point in known or point.startswith(PICKED_PREFIX))
-            clip = replace(retarget(clip, self.body.skeleton), contacts=captured)
+            clip = replace(retarget(clip, body.skeleton), contacts=captured)
             notes.append(f"'{own}' was retargeted to the body of the first clip")
-        clip = self.body.motion(clip)
+        clip = body.motion(clip)
         # Without arms-out poses at the ends, low-passed, planted feet held still on a level floor at height zero
         start, stop = calibration_range(clip)
         if (start, stop) != (0, clip.num_frames):
@@ -84,7 +87,7 @@ class ClipTask:
         if settings.cutoff_hz < 0.5 * clip.rate_hz:
             clip = lowpass(clip, settings.cutoff_hz)
         clip = lift_pivots(clip, settings.max_residual_m)
-        held = hold_feet(clip)
+        held = hold_feet(level_soles(clip))
         flat = [plant for plant in held.schedule if plant.point == "ball"]
         heights = [plant.floor_m - float(held.floor.under(plant.place)) for plant in flat]
         low, high = np.quantile(heights, (LOW_QUANTILE, 1.0 - LOW_QUANTILE)) if heights else (0.0, 0.0)
@@ -97,7 +100,7 @@ class ClipTask:
         clip = replace(held.motion, root_positions=lowered, contacts=clip.contacts)
         # Torques at the full rate, where picks carry no load; then everything at the rate of the graph
         loaded = _select_contacts(clip.contacts, lambda point: not point.startswith(PICKED_PREFIX))
-        torques = solve_inverse_dynamics(self.body, clip, contacts=loaded).torques
+        torques = solve_inverse_dynamics(body, clip, contacts=loaded).torques
         slow = resample(clip, settings.rate_hz)
         at = np.minimum(np.rint(slow.times() * clip.rate_hz).astype(np.int64), clip.num_frames - 1)
         # Runs of at least two phases with feet on the ground or in flight, and hands free
@@ -123,6 +126,51 @@ class ClipTask:
         if not runs:
             notes.append(f"'{name}' has fewer than two clean phases and is left out")
         return PreparedClip(tuple(runs), tuple(notes))
+
+
+_shared: dict[tuple[object, ...], Skeleton] = {}
+
+
+def _share_skeleton(skeleton: Skeleton) -> Skeleton:
+    """An equal skeleton of an earlier clip: what was found out about it, a fifth of the work, is kept with it.
+
+    Skeletons of which the frames of each clip tell more than the rest pose does are left alone.
+    """
+    arrays = (skeleton.parents, skeleton.offsets, skeleton.tips)
+    content = (skeleton.name, skeleton.names, skeleton.limits, *(array.tobytes() for array in arrays))
+    if len(_shared) > MAX_SHARED:
+        _shared.clear()
+    known = _shared.setdefault(content, skeleton)
+    return known if known is not skeleton and stands_at_rest(known) else skeleton
+
+
+def level_soles(motion: Motion) -> Motion:
+    """The clip with its root higher or lower, so that each heel and toe touches the ground at one height of its own.
+
+    In captures a standing sole rises and sinks by a centimetre or two with the pelvis; feet that are held would bend
+    and stretch the knees by that.
+    """
+    contacts, points = motion.contacts, contact_points(motion.skeleton).names
+    assert contacts is not None
+    heights = contact_positions(motion)[:, :, 1]
+    over = np.full(motion.num_frames, np.inf)
+    for name, is_down in zip(contacts.names, contacts.active.T, strict=True):
+        if name.endswith(("_heel", "_toe")) and name in points and is_down.any():
+            own = heights[:, points.index(name)]
+            over = np.where(is_down, np.minimum(over, own - np.median(own[is_down])), over)
+    return lower_root(motion, np.where(np.abs(over) < MAX_CLIMB_M, over, np.inf), SOLE_S)
+
+
+def lower_root(motion: Motion, drop: FloatArray, half_s: float) -> Motion:
+    """The clip with its root lower by ``drop`` (F,) [m], evenly over what is infinite, averaged over twice a time."""
+    known = np.flatnonzero(np.isfinite(drop))
+    if not len(known) or not drop[known].any():
+        return motion
+    half = max(1, round(half_s * motion.rate_hz))
+    window = np.hanning(2 * half + 3)[1:-1]
+    filled = np.pad(np.interp(np.arange(motion.num_frames), known, drop[known]), half, mode="edge")
+    smooth = np.convolve(filled, window / window.sum(), "valid")
+    return replace(motion, root_positions=motion.root_positions - smooth[:, None] * [0.0, 1.0, 0.0])
 
 
 def _select_contacts(contacts: Contacts | None, is_kept: Callable[[str], bool]) -> Contacts | None:

@@ -65,10 +65,13 @@ class SearchSettings:
     slack_m: float = 0.12  # by which footsteps may move hand and root of a pick towards their targets; 0: as captured
     arm_m: float = 0.05  # that arm and spine do of what a hand is off, where footsteps move
     jump_tolerance_m: float = 0.4  # within which a jump passes over its place
+    leap_height_m: float = 0.3  # of boxes that are jumped over where they close the path
     body_radius_m: float = 0.25  # of a body that must not touch walls
-    foot_radius_m: float = 0.09  # half a foot: plants keep this far from water
+    arm_room_m: float = 0.12  # beside walls, for hands that swing, unless it closes the way
+    foot_radius_m: float = 0.09  # half a sole: the middles of planted feet keep this far from water
+    bank_m: float = 0.03  # and this much farther: joins and plants that are held move a foot by centimetres
     clearance_m: float = 0.04  # from the root to the edge of its corridor: cells are coarse, joints are smoothed
-    unblended_share: float = 0.5  # of the budget that may be spent before blends are looked at
+    unblended_share: float = 0.8  # of the budget that may be spent before blends are looked at
     calm_share: float = 0.7  # and before jumps are allowed where nothing asks for them, if no way was found
 
     def __post_init__(self) -> None:

@@ -11,10 +11,13 @@ import numpy as np
 from marey.base import FloatArray, IntArray
 from marey.blending import BlendSettings, BlendSource, blend_duration, blend_sources
 from marey.contacts import HoldSettings, hold_feet
+from marey.contacts.easing import spread_corrections
+from marey.contacts.limbs import measure_flexion, measure_length
 from marey.graph.arrays import PICKS, compose_planar, to_frame, wrap_angles
+from marey.graph.database.clips import lower_root
 from marey.graph.paths import TWO_PI, UP, PathStep, SearchResult, planted_feet
 from marey.graph.reconstruction.joins import PoseTrack, Velocity, hold_last_pose, join_tracks, spread_discontinuities
-from marey.kinematics import Limb
+from marey.kinematics import Limb, solve_two_bone
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, contact_positions, find_runs
 from marey.skeleton import contact_points
@@ -279,14 +282,49 @@ def _level_stances(motion: Motion, places: FloatArray) -> Motion:
     for n, side in enumerate(SIDES):
         own = heights[:, [names.index(f"{side}_{part}") for part in ("heel", "toe")]].min(axis=1)
         lowest = np.where(np.isnan(places[:, n, 0]), lowest, np.minimum(lowest, own))
-    known = np.flatnonzero(np.isfinite(lowest))
-    if not len(known):
-        return motion
-    excess = lowest - np.clip(lowest, -MAX_SOLE_M, MAX_SOLE_M)
-    drop = np.interp(np.arange(motion.num_frames), known, excess[known])
-    if not drop.any():
-        return motion
-    half = max(1, round(HALF_STEP_S * motion.rate_hz))
-    window = np.hanning(2 * half + 3)[1:-1]
-    smooth = np.convolve(np.pad(drop, half, mode="edge"), window / window.sum(), "valid")
-    return replace(motion, root_positions=motion.root_positions - smooth[:, None] * UP)
+    return lower_root(motion, lowest - np.clip(lowest, -MAX_SOLE_M, MAX_SOLE_M), HALF_STEP_S)
+
+
+LEG_SLACK_M: Final = 0.0005  # [m] that a leg is too long or too short count as much
+KNEE_RAD_PER_S2: Final = 40.0  # [rad/s²] as this acceleration of what a knee is bent further than in its clip
+LEAST_BEND_RAD: Final = 0.05  # [rad] at which a straighter knee is taken to change its length
+NUM_ROUNDS: Final = 3  # of finding weights at the bend that they lead to
+STRAIGHTEST: Final = 0.99999  # [-] extension of a leg
+
+
+def smooth_knees(held: Motion, shown: Motion) -> Motion:
+    r"""Knees that turn as evenly as those of the clips shown, for some tenths of a millimetre of the lengths of legs.
+
+    A foot held by a straight leg bends its knee by degrees for a millimetre. Of :math:`c = \theta - \theta_0`, what a
+    knee is bent further for its plants, the smoothest change that keeps lengths :math:`\ell(\theta)` is taken:
+
+    .. math:: \min_x \sum_t \Big(\frac{\ell'(\theta_t)\,(x_t - c_t)}{\sigma}\Big)^2 + \Big(\frac{\ddot x_t}{a}\Big)^2
+
+    Feet keep their headings and tilts; root and hips stay.
+
+    Args:
+        held: the motion with planted feet.
+        shown: the same before its feet were held.
+    """
+    positions, own = held.joint_positions(), shown.joint_positions()
+    for side in SIDES:
+        leg = Limb.from_name(held.skeleton, f"{side}_leg")
+        bones = [
+            np.linalg.norm(positions[:, b] - positions[:, a], axis=-1)
+            for a, b in ((leg.upper, leg.middle), (leg.middle, leg.end))
+        ]
+        away = positions[:, leg.end] - positions[:, leg.upper]
+        far = np.linalg.norm(away, axis=-1)
+        bend = measure_flexion(far, *bones)
+        usual = measure_flexion(np.linalg.norm(own[:, leg.end] - own[:, leg.upper], axis=-1), *bones)
+        further = bend - usual
+        for _ in range(NUM_ROUNDS):
+            # Change of length for a change of the bend, from where it was to where it comes to
+            mean = np.clip(0.5 * (bend + usual + further), LEAST_BEND_RAD, np.pi - LEAST_BEND_RAD)
+            weights = (bones[0] * bones[1] * np.sin(mean) / (far * LEG_SLACK_M)) ** 2
+            further = spread_corrections(
+                (bend - usual)[:, None], weights, held.rate_hz, KNEE_RAD_PER_S2**-0.5, rest=0.0
+            )[:, 0]
+        goals = positions[:, leg.upper] + (measure_length(usual + further, *bones) / far)[:, None] * away
+        held = solve_two_bone(held, leg, goals, stretch=STRAIGHTEST).motion
+    return held

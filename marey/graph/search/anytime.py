@@ -31,7 +31,7 @@ from marey.graph.paths import SearchSolution
 from marey.graph.search.ara import add_start, expand_states, least_open_cost, relax_edge, reopen_states
 from marey.graph.search.free_blends import blend_to_picks
 from marey.graph.search.ground import GRID_STEPS, grid_distances
-from marey.graph.search.heuristics import compute_potentials
+from marey.graph.search.heuristics import compute_potentials, tabulate_costs
 from marey.graph.search.problem import Detour, Detours, SearchClock, SearchPath, SearchProblem, constraint_object
 
 if TYPE_CHECKING:
@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 SPARSE_EDGES_BELOW: Final = 3.0  # below this epsilon only edges that differ are looked at
 FIRST_CHUNK: Final = 256  # expansions before the first look at the clock
 CLOCK_INTERVAL_S: Final = 0.03  # [s] between two looks
-STAGE_SHARE: Final = 0.5  # of the budget that may go into ways found constraint by constraint
-OnSolution = Callable[[SearchSolution], bool | None]
+STAGE_SHARE: Final = 0.3  # of the budget that may go into ways found constraint by constraint
+EPSILON_FACTOR: Final = 0.97  # of a bound that is proved, for the next search
+OnSolution = Callable[[SearchSolution, "AnytimeSearch"], bool | None]
 
 
 @cache
@@ -55,9 +56,10 @@ def compile_kernels() -> None:
         no_bits,
     )  # fmt: skip
     world = GridArrays(np.zeros(2), 1.0, np.zeros((1, 2, 2)), bits, bits)
-    terms, memory = HeuristicTerms(np.zeros(1), np.zeros((1, 1, 1))), allocate_memory(4)
+    terms, memory = HeuristicTerms(np.zeros(1), np.zeros((1, 1, 1, 1))), allocate_memory(4)
     space = SearchSpace(roads, world, pack_constraints([SketchConstraint(PICK, (0.0, 0.0, 0.0), 0.0)]), terms, memory)
     grid_distances(bits, np.zeros((2, 2)), GRID_STEPS)
+    tabulate_costs(roads.first, none, np.zeros(0), none, no_bits, no_bits, np.zeros(1), np.zeros((1, 1)))
     compute_potentials(roads.first, none, np.zeros(0), no_bits, no_bits, np.zeros(1), 1)
     add_start(space, 0, np.array([1.0, 1.0, 0.0]), 1.0)
     expand_states(space, np.inf, 1.0, False, 4)
@@ -80,18 +82,17 @@ class AnytimeSearch:
         looks: Detours | None = None,
         before: AnytimeSearch | None = None,
         patience: SearchClock | None = None,
-        stage_share: float = STAGE_SHARE,
         blended: MotionGraph | None = None,
     ) -> None:
         self.problem, self.memory, self.clock, self.on_solution, self.k = problem, memory, clock, on_solution, k
         self.few, self._looks, self._patience = few, looks, patience or clock
-        self._stage_share, self._blended = stage_share, blended
+        self._blended = blended
         self._stages: tuple[SearchProblem, ...] = ()
         self._hands: dict[str, int] = {}
         self.best: SearchPath | None = None if before is None else before.best
         self.history: list[SearchSolution] = [] if before is None else list(before.history)
         self.detours: list[tuple[int, Detour]] = [] if before is None else before.detours
-        self.proved, self.stopped = np.inf, ""
+        self.proved, self.stopped, self._before = np.inf, "", before
         self.expansions, self.violations = (0, 0) if before is None else (before.expansions, before.violations)
         self.done, self._chunk, self._low, self._got = False, FIRST_CHUNK, 0.0, (0, np.inf)
 
@@ -103,7 +104,7 @@ class AnytimeSearch:
     def run_schedule(self, schedule: Sequence[float]) -> None:
         """Search with one epsilon after the other."""
         if len(self.problem.constraints) > 1:
-            share = self.clock.part(self._stage_share)
+            share = self.clock.part(STAGE_SHARE)
             # Lower bound of all ways: the least f of the starts
             clear_memory(self.memory)
             self._begin(self.problem, self.problem.starts(), schedule[0])
@@ -111,52 +112,53 @@ class AnytimeSearch:
             # First ways, soon found: meet the constraints one after the other, each from where the last was met
             self._stages = tuple(self.problem.stage(layer) for layer in range(len(self.problem.constraints)))
             best_hands: dict[str, int] = {}
-            for number in range(len(schedule)):
-                way, is_settled = self._chain_stages(schedule[: number + 1], share)
+            # The first as it comes, then each stage as good as its share of the time allows
+            for part in dict.fromkeys((tuple(schedule[:1]), tuple(schedule))):
+                way = self._chain_stages(part, share)
                 if way is not None and way.cost < self.cost:
                     self.best, best_hands = way, self._hands
-                    self._report_solution(schedule[number], min(self.proved, way.cost / max(self._low, 1e-300)))
-                if self.done or self.stopped or not is_settled:
+                    self._report_solution(part[-1], min(self.proved, way.cost / max(self._low, 1e-300)))
+                if self.done or self.stopped:
                     break
             self.stopped = self.clock.stopped
             self.problem = self.problem.with_assigned_hands(best_hands)
         if not self.done and not self.stopped:
-            # All constraints at every epsilon that is not proved yet; the way found so far is the upper bound
-            self._search_all_constraints([epsilon for epsilon in schedule if epsilon < self.proved] or schedule[-1:])
+            self._search_all_constraints(schedule)
         # Add up what the last search did, and how far it got
         self._accumulate_counts()
         states = self.memory.states[: self.memory.num_states]
         furthest = int(states.met.max(initial=0))
         self._got = furthest, float(states.h[states.met == furthest].min(initial=np.inf))
+        # A way that was found in the graph searched before has the bound that was proved there
+        if self._before is not None and self.best is self._before.best:
+            self.proved = min(self.proved, self._before.proved)
 
-    def _chain_stages(self, schedule: Sequence[float], clock: SearchClock) -> tuple[SearchPath | None, bool]:
-        """One way for each constraint, joined; None if one was not found. And whether all epsilons were searched.
+    def _chain_stages(self, schedule: Sequence[float], clock: SearchClock) -> SearchPath | None:
+        """One way for each constraint, joined; None if one was not found.
 
         The first is searched for as long as it takes, the others for each constraint's share of the time.
         """
         whole: SearchPath | None = None
-        is_settled, hands = True, dict[str, int]()
+        hands = dict[str, int]()
         for number, alone in enumerate(self._stages):
             thing = constraint_object(alone.constraints[0])
             stage = self.problem.stage(number, hands[thing]) if thing in hands else alone
             clear_memory(self.memory)
             starts = stage.starts() if whole is None else [(int(whole.nodes[-1]), whole.places[-1])]
-            upper = self.cost - (0.0 if whole is None else whole.cost)
             part = clock.part(1.0 / (len(self._stages) - number)) if len(schedule) > 1 else clock
-            # One epsilon after the other, until stopped
-            self._begin(stage, starts, schedule[0])
-            for round_number, epsilon in enumerate(schedule):
-                if round_number:
-                    reopen_states(self.memory, epsilon)
-                if not self._search_epsilon(stage, epsilon, upper, part):
-                    is_settled = False
-                    break
+            # From any way downwards, until the best or until its time is over
+            epsilon, last = schedule[0], schedule[-1]
+            self._begin(stage, starts, epsilon)
+            while self._search_epsilon(stage, epsilon, np.inf, part) and epsilon > last and self.memory.goal != EMPTY:
+                least = least_open_cost(self.memory.states, self.memory.num_states)
+                epsilon = max(last, EPSILON_FACTOR * min(epsilon, self.memory.goal_cost / max(least, 1e-300)))
+                reopen_states(self.memory, epsilon)
             self._accumulate_counts()
             if self.memory.goal == EMPTY:
-                return None, is_settled
+                return None
             way = self._read_path(stage)
             if way is None:
-                return None, is_settled
+                return None
             # Without the cost that was put on the end of the stage, if any was
             way = (
                 way
@@ -179,16 +181,20 @@ class AnytimeSearch:
             if thing:
                 hands[thing] = int(stage.made.roads.event[way.nodes[-1]])
         self._hands = hands
-        return whole, is_settled
+        return whole
 
     def _search_all_constraints(self, schedule: Sequence[float]) -> None:
-        """Anytime repairing A* over all constraints ([Likhachev2004]_)."""
+        """Anytime repairing A* over all constraints ([Likhachev2004]_), from the bound that is proved downwards.
+
+        Once there is a way, the next epsilon is just below its bound: greater ones are settled at once, and much
+        smaller ones look for long where nothing better is found.
+        """
         clear_memory(self.memory)
         self.problem = self.problem.with_direction_bounds()
-        self._begin(self.problem, self.problem.starts(), schedule[0])
-        for number, epsilon in enumerate(schedule):
-            if number:
-                reopen_states(self.memory, epsilon)
+        last = schedule[-1]
+        epsilon = schedule[0] if self.best is None else max(last, EPSILON_FACTOR * self.proved)
+        self._begin(self.problem, self.problem.starts(), epsilon)
+        while True:
             is_settled = self._search_epsilon(self.problem, epsilon, self.cost, self.clock)
             while is_settled and self.memory.goal == EMPTY and self.best is None and self._retry_blocked_edges(epsilon):
                 is_settled = self._search_epsilon(self.problem, epsilon, self.cost, self.clock)
@@ -207,8 +213,10 @@ class AnytimeSearch:
                 least = min(least_open_cost(self.memory.states, self.memory.num_states), self.cost)
                 proved = self.cost / max(least, 1e-300)
                 self._report_solution(epsilon, min(epsilon, proved) if is_settled else proved)
-            if self.done or not is_settled or self.best is None:
+            if self.done or not is_settled or self.best is None or epsilon <= last:
                 break
+            epsilon = max(last, EPSILON_FACTOR * min(epsilon, self.proved))
+            reopen_states(self.memory, epsilon)
 
     def _read_path(self, problem: SearchProblem) -> SearchPath | None:
         """The path to the goal that was found: footsteps moved, or steps blended, to its picks; None if they cannot."""
@@ -266,7 +274,7 @@ class AnytimeSearch:
         roots = compose_planar(self.best.places, self.best.made.roads.root[self.best.nodes])[:, :2]
         found = SearchSolution(epsilon, self.proved, self.cost, expansions, self.clock.seconds, self.k, roots)
         self.history.append(found)
-        stop = self.on_solution is not None and bool(self.on_solution(found))
+        stop = self.on_solution is not None and bool(self.on_solution(found, self))
         self.done = stop or self.proved <= 1.0
 
     def _accumulate_counts(self) -> None:

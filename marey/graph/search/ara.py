@@ -28,8 +28,7 @@ from marey.graph.search.footsteps import (
     can_stand,
     evaluate_heuristic,
     follow_edge,
-    is_crossed,
-    is_jumped,
+    is_leapt,
     is_near_pick,
     is_path_free,
     is_picked,
@@ -40,8 +39,8 @@ from marey.graph.search.footsteps import (
     wrap_angle,
 )
 
-CELL_SIZES_M = np.array([0.1, 0.05, 0.02])  # [m] one cell is one place: on the way, near a pick, near a tight one
-DIRECTION_COUNTS = np.array([60, 120, 360])  # number of direction bins
+CELL_SIZES_M = np.array([0.15, 0.05, 0.02])  # [m] one cell is one place: on the way, near a pick, near a tight one
+DIRECTION_COUNTS = np.array([48, 120, 360])  # number of direction bins
 FINE_REACH = 1.0  # [m] from a pick, finer cells are used
 TIGHT_TOLERANCE_M = 0.03  # [m] a pick with no more tolerance than this is tight
 CONSISTENT = 1e-9  # an estimate may fall by this much more than an edge costs
@@ -78,8 +77,17 @@ def hash_state(goal: Records, grid: FloatArray, node: int, met: int, anchor: Anc
 
 
 @kernel
-def add_state(memory: SearchMemory, slot: int, key: int, node: int, met: int) -> int:
-    """A new search state; EMPTY when the memory is full."""
+def claim_state(memory: SearchMemory, slot: int, key: int, node: int, met: int) -> int:
+    """The record of a key to which a cheaper way is written; EMPTY when the memory is full.
+
+    A record that was expanded stays as it is and gets a successor: states behind it begin where it ends, and the
+    cheaper way ends elsewhere in the same cell.
+    """
+    known, status = int(memory.table[slot]), 0
+    if known != EMPTY:
+        status = memory.states[known].status
+        if status in (OPEN, INCONSISTENT):
+            return known
     number = int(memory.counts[0].states)
     if number >= len(memory.states):
         return EMPTY
@@ -87,7 +95,7 @@ def add_state(memory: SearchMemory, slot: int, key: int, node: int, met: int) ->
     memory.table[slot] = number
     state = memory.states[number]
     state.slot, state.key, state.node, state.met = slot, key, node, met
-    state.status, state.g = 0, np.inf
+    state.status, state.g = status, np.inf
     return number
 
 
@@ -176,11 +184,8 @@ def expand_state(space: SearchSpace, grid: FloatArray, s: int, upper: float, eps
                     x, z = transform_point(after, root[t, 0], root[t, 1])
             else:
                 hit = is_picked(goal, int(event[t]), hand, t, after, x, z)
-        elif goal.kind == JUMP:
-            hit = is_jumped(goal, roads.flight, path, e, here)
-            hit = hit and (np.isnan(goal.heading) or is_crossed(goal, here.x, here.z, after.x, after.z))
-        elif goal.kind == STEP:
-            hit = is_crossed(goal, here.x, here.z, after.x, after.z)
+        elif goal.kind == JUMP or goal.kind == STEP:
+            hit = is_leapt(goal, roads.flight, path, e, here, after)
         else:
             hit = is_reached(goal, roads.stands[t], x, z, after.yaw + root[t, 2])
         # Prune edges that serve only to meet a constraint and do not, and ways to a single pick that cannot be moved
@@ -189,6 +194,11 @@ def expand_state(space: SearchSpace, grid: FloatArray, s: int, upper: float, eps
         if not hit and leads and goal.slack > 0.0 and pick[t] != EMPTY:
             there = follow_edge(roads.pick_end, t, after)
             if not is_near_pick(goal, int(event[pick[t]]), hand, root, int(pick[t]), there):
+                continue
+        # And take-offs into a flight that is not asked for there
+        if not hit and leads and roads.leap[t] != EMPTY:
+            f = int(roads.leap[t])
+            if not is_leapt(goal, roads.flight, path, f, after, follow_edge(delta, f, after)):
                 continue
         # The last constraint costs coming to rest as well
         now = met + 1 if hit else met
@@ -216,8 +226,7 @@ def expand_state(space: SearchSpace, grid: FloatArray, s: int, upper: float, eps
         if not reached + h < upper:
             continue
         # Write the cheaper way and queue the state
-        if number == EMPTY:
-            number = add_state(memory, slot, key, t, now)
+        number = claim_state(memory, slot, key, t, now)
         if number == EMPTY:
             return False
         update_state(states[number], s, e, after, reached, h)
@@ -264,7 +273,7 @@ def add_start(space: SearchSpace, node: int, place: FloatArray, epsilon: float) 
         return False
     # Starts get negative keys, which no cell has
     key = -2 - int(memory.counts[0].states)
-    number = add_state(memory, find_slot(memory.table, memory.states, key), key, node, 0)
+    number = claim_state(memory, find_slot(memory.table, memory.states, key), key, node, 0)
     if number == EMPTY:
         return False
     update_state(memory.states[number], EMPTY, EMPTY, anchor, 0.0, h)
@@ -294,9 +303,10 @@ def relax_edge(space: SearchSpace, s: int, e: int, name: int, cost: float, epsil
     key, g = hash_state(goals[min(now, last - 1)], grid, t, now, after), own.g + cost
     slot = find_slot(memory.table, memory.states, key)
     number = int(memory.table[slot])
+    if number != EMPTY and memory.states[number].g <= g:
+        return False
+    number = claim_state(memory, slot, key, t, now)
     if number == EMPTY:
-        number = add_state(memory, slot, key, t, now)
-    if number == EMPTY or memory.states[number].g <= g:
         return False
     update_state(memory.states[number], s, name, after, g, h)
     return queue_state(memory, number, last, epsilon)

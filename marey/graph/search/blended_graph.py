@@ -305,7 +305,9 @@ def prepare_graph(graph: MotionGraph, k: int = 1, *, calm: bool = False) -> Prep
             pick[single[new]] = after[new]
             end[single[new]] = compose_planar(edges.delta[edge[new]], end[edges.target[edge[new]]])
         apart = (edges.flight[:, 0] > 0.0) | np.isin(edges.event[edges.target], PICKS)
-        edges = edges._replace(pick=np.where(own == EMPTY, pick, EMPTY), pick_end=end, apart=apart)
+        leap = np.full(len(pick), EMPTY)
+        leap[single] = np.where(edges.flight[edge, 0] > 0.0, edge, EMPTY)
+        edges = edges._replace(pick=np.where(own == EMPTY, pick, EMPTY), pick_end=end, leap=leap, apart=apart)
         made = replace(prepared, roads=edges, rates=measure_rates(edges, prepared.rates.length), is_calm=True)
     else:
         arrays, arc, blends = graph.arrays, graph.arrays.arc, None

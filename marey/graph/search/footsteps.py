@@ -15,9 +15,11 @@ from marey.graph.arrays import (
     BIN_SHIFT,
     EMPTY,
     HEADING_TOL,
+    JUMP,
     MAX_ANCHOR_ROTATION_RAD,
     MAX_STEP_ROTATION_RAD,
     MAX_STEP_SHIFT_M,
+    STEP,
     Anchor,
     HeuristicTerms,
     Records,
@@ -81,13 +83,17 @@ def remaining_distance(distance: FloatArray, grid: FloatArray, layer: int, x: fl
 def evaluate_heuristic(
     distance: FloatArray, grid: FloatArray, terms: HeuristicTerms, node: int, met: int, x: float, z: float, yaw: float
 ) -> float:
-    r"""Lower bound of the cost to the end, :math:`\max_r (\lambda_r d_m(x) + \varphi_{r,m}(s))`; inf: no way."""
+    """Lower bound of the cost to the end, the greatest of all terms; inf: no way."""
     way = remaining_distance(distance, grid, met, x, z)
     if not np.isfinite(way):
         return np.inf
+    row = 0
+    if terms.base.shape[2] > 1:
+        leg = remaining_distance(terms.leg, grid, met, x, z)
+        row = min(int(min(leg, way) / terms.step), terms.base.shape[2] - 1)
     best, rate = 0.0, terms.rate
     for r in range(len(rate)):
-        best = max(best, rate[r] * way + terms.base[r, met, node])
+        best = max(best, rate[r] * way + terms.base[r, met, row, node])
     # The term that knows the direction of the anchor, if there is one
     turns = terms.turned.shape[2]
     if turns > 0:
@@ -140,6 +146,16 @@ def is_crossed(goal: Records, x: float, z: float, nx: float, nz: float) -> bool:
     t = before / (before - after)
     dx, dz = x + t * (nx - x) - goal.x, z + t * (nz - z) - goal.z
     return bool(dx * dx + dz * dz <= goal.tolerance**2)
+
+
+@kernel
+def is_leapt(goal: Records, flight: FloatArray, path: FloatArray, e: int, before: Anchor, after: Anchor) -> bool:
+    """Whether an edge from one anchor to another is the jump, or the step over water, that is asked for."""
+    if goal.kind == JUMP:
+        if not is_jumped(goal, flight, path, e, before):
+            return False
+        return np.isnan(goal.heading) or is_crossed(goal, before.x, before.z, after.x, after.z)
+    return goal.kind == STEP and is_crossed(goal, before.x, before.z, after.x, after.z)
 
 
 @kernel

@@ -118,10 +118,8 @@ class StepPartners:
         return PartnerRows(own[best], most[best], price[best])
 
 
-@lru_cache(maxsize=4)
-def find_step_partners(graph: MotionGraph) -> StepPartners:
-    """Partners of the steps of a graph; made once."""
-    return StepPartners(graph)
+find_step_partners = lru_cache(maxsize=4)(StepPartners)
+"""Partners of the steps of a graph; made once."""
 
 
 def blend_to_picks(graph: MotionGraph, way: SearchPath, constraints: Sequence[SketchConstraint]) -> SearchPath | None:

@@ -34,7 +34,7 @@ def grid_distances(free: BoolArray, start: FloatArray, steps: IntArray) -> Float
     distance = np.full((height, width), np.inf)
     room = len(steps) * height * width + len(steps)
     heap, keys = np.empty(room, dtype=np.int64), np.empty(room)
-    size = 0
+    size, lengths = 0, np.sqrt((steps * steps).sum(axis=1).astype(np.float64))
     # Dijkstra from all finite cells of `start`
     for row in range(height):
         for column in range(width):
@@ -53,7 +53,7 @@ def grid_distances(free: BoolArray, start: FloatArray, steps: IntArray) -> Float
             r, c = row + dr, column + dc
             if r < 0 or c < 0 or r >= height or c >= width or not free[r, c]:
                 continue
-            there = distance[row, column] + np.sqrt(float(dr * dr + dc * dc))
+            there = key + lengths[k]
             if there < distance[r, c]:
                 distance[r, c] = there
                 size = push_heap(heap, keys, size, r * width + c, there)
@@ -64,6 +64,23 @@ GRID_CELL_M: Final = 0.05
 MARGIN_M: Final = 1.5  # [m] of ground round everything in the sketch
 DILATION_CELLS: Final = 2  # cells round free ones for which distances are known: the four cells round a free place are
 GRID_UNDERESTIMATE: Final = 0.9923  # [-] ways over forty neighbours are up to 1 / this times as long as straight ones
+
+
+def _is_as_connected(free: BoolArray, less: BoolArray, places: FloatArray, num_things: int) -> bool:
+    """Tell if ways between places (column, row) are left with fewer free cells; things are reached from nearby."""
+    from scipy.ndimage import distance_transform_edt, label  # pyright: ignore[reportUnknownVariableType]
+
+    if not less.any():
+        return False
+    parts: list[list[int]] = []
+    for mask in (free, less):
+        near = np.asarray(distance_transform_edt(~mask, return_distances=False, return_indices=True))
+        cells = places.astype(int)[:, ::-1].copy()
+        for n in range(len(cells) - num_things, len(cells)):
+            cells[n] = near[:, *cells[n]]
+        parts.append(np.asarray(label(mask)[0])[cells[:, 0], cells[:, 1]].tolist())
+    pairs = set(zip(*parts, strict=True))
+    return len(pairs) == len(set(parts[0])) and all((a == 0) == (b == 0) for a, b in pairs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,8 +102,10 @@ class GroundGrid:
         points = [sketch.start.position, sketch.goal.position]
         points += [end for strip in (*world.walls, *world.rivers) for end in (strip.start, strip.end)]
         points += [thing.position for thing in (*world.stones, *world.tables, *world.boxes)]
-        points += [event.at for event in sketch.events if event.at is not None]
-        points += [(thing.position[0], thing.position[2]) for thing in world.objects]
+        asked = [event.at for event in sketch.events if event.at is not None]
+        points += asked
+        things = [(thing.position[0], thing.position[2]) for thing in world.objects]
+        points += things
         if sketch.path is not None:
             points += [(float(p[0]), float(p[1])) for p in sketch.path.points]
         spread = np.array(points)
@@ -96,10 +115,11 @@ class GroundGrid:
         x: FloatArray = low[0] + GRID_CELL_M * (np.arange(int(count[0])) + 0.5)
         z: FloatArray = low[1] + GRID_CELL_M * (np.arange(int(count[1])) + 0.5)
         X, Z = np.tile(x, (len(z), 1)), np.tile(z[:, None], (1, len(x)))
-        # Distance [m] of every cell to what stands in the way, negative inside
+        # Distance [m] of every cell to what stands in the way, negative inside; hands pass over tables, not by walls
         walls = np.full(X.shape, np.inf)
         for wall in world.walls:
             walls = np.minimum(walls, segment_distance(wall.start, wall.end, X, Z) - 0.5 * wall.thickness_m)
+        roomy = walls > settings.body_radius_m + settings.arm_room_m
         for box in (*world.tables, *world.boxes):
             walls = np.minimum(walls, box_distance(box.position, box.size, box.heading_deg, X, Z))
         free = walls > settings.body_radius_m
@@ -115,6 +135,10 @@ class GroundGrid:
                 near_X, near_Z = np.meshgrid(x[columns], z[rows])
                 least[rows, columns] = np.minimum(least[rows, columns], segment_distance(a, b, near_X, near_Z))
             free &= least <= max(half - settings.clearance_m, 0.5 * half)
+        # Room for the arms beside walls, unless it closes a way
+        named = (np.array(points[:2] + asked + things) - low) / GRID_CELL_M
+        if _is_as_connected(free, free & roomy, named, len(things)):
+            free &= roomy
         # Free cells and those near them: a root that is tested here and there may cut a corner in between
         wide = free
         for axis in (0, 1):
@@ -124,7 +148,8 @@ class GroundGrid:
         # Cells on which no foot may stand: walls, and rivers but for their stones
         wet = np.zeros(X.shape, dtype=bool)
         for river in world.rivers:
-            wet |= segment_distance(river.start, river.end, X, Z) < 0.5 * river.width_m + settings.foot_radius_m
+            bank = 0.5 * river.width_m + 0.5 * GRID_CELL_M + settings.bank_m  # a foot may be anywhere in its cell
+            wet |= segment_distance(river.start, river.end, X, Z) < bank + settings.foot_radius_m
         for stone in world.stones:
             radius = max(stone.radius_m - settings.foot_radius_m, 0.02)
             wet &= np.hypot(X - stone.position[0], Z - stone.position[1]) > radius

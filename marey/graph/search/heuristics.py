@@ -17,6 +17,7 @@ from marey.graph.arrays import (
     BIN_SHIFT,
     HEADING_TOL,
     JUMP,
+    NO_FINAL,
     PICK,
     PICKS,
     REACH,
@@ -24,6 +25,7 @@ from marey.graph.arrays import (
     HeuristicTerms,
     SearchGraph,
     SketchConstraint,
+    compose_planar,
     wrap_angles,
 )
 from marey.graph.search.ground import GRID_CELL_M, GroundGrid
@@ -75,6 +77,35 @@ def compute_potentials(
         if not sweep_costs(first, target, cost, counts, apart, after, value, via):
             return value, True
     return value, False
+
+
+@kernel
+def tabulate_costs(
+    first: IntArray, target: IntArray, cost: FloatArray, drop: IntArray, counts: BoolArray, apart: BoolArray,
+    after: FloatArray, table: FloatArray,
+) -> None:  # fmt: skip
+    r"""Least cost ``(K, N)`` by state and way left to a constraint, :math:`V_k(s) = \min_e c_e + V_{k - \delta_e}(t)`.
+
+    Args:
+        first: edges of state s are ``first[s]`` to ``first[s + 1]``.
+        target: of each edge ``(E,)``.
+        cost: of each edge ``(E,)``.
+        drop: steps ``(E,)`` by which the way left falls along an edge at most; positive.
+        counts: edges that meet the constraint where the way left is none ``(E,)``.
+        apart: edges that are used only to meet it ``(E,)``.
+        after: least cost from then on ``(N,)``.
+        table: filled; its first row is what is left where the way is none.
+    """
+    for k in range(1, len(table)):
+        for s in range(len(first) - 1):
+            least = np.inf
+            for e in range(first[s], first[s + 1]):
+                t, row = target[e], max(k - drop[e], 0)
+                there = np.inf if apart[e] else table[row, t]
+                if row == 0 and counts[e]:
+                    there = min(there, after[t])
+                least = min(least, cost[e] + there)
+            table[k, s] = least
 
 
 @kernel
@@ -134,8 +165,11 @@ def least_cycle_rate(first: IntArray, target: IntArray, cost: FloatArray, length
     return rate
 
 
-HEURISTICS: Final = ("euclid", "2d", "graph", "thesis", "combined", "cycle", "unrepaired")
-DIRECTIONAL_HEURISTICS: Final = ("combined", "cycle")  # those that follow all that is left through the graph
+HEURISTICS: Final = ("euclid", "2d", "graph", "thesis", "combined", "cycle", "legs", "unrepaired")
+DIRECTIONAL_HEURISTICS: Final = ("combined", "cycle", "legs")  # those that follow all that is left through the graph
+LEG_RATE_FRACTIONS: Final = (0.0, 0.995)
+LEG_STEP_M: Final = 0.02  # [m] of costs by the way to the next constraint,
+MAX_LEG_ROWS: Final = 600  # of which there are no more
 RATE_FRACTIONS: Final = (0.0, 0.6, 0.995)  # of the rate of the cheapest cycle, at which potentials are taken
 ZIGZAG_FACTOR: Final = float(
     np.sqrt(2.0)
@@ -143,6 +177,9 @@ ZIGZAG_FACTOR: Final = float(
 NUM_DIRECTION_BINS: Final = 60  # direction bins of a bound
 NEIGHBOUR_BINS: Final = 2  # by which moved footsteps turn at most
 MAX_SWEEPS: Final = 2000
+FOOTING_STEP_M: Final = 0.01  # [m] at which water is looked for dry ground,
+FOOT_SPREAD_M: Final = 0.5  # [m] so far beside the place where it is crossed,
+MAX_WATER_M: Final = 3.0  # [m] and so far from there
 REACH_CELLS: Final = 2.0  # a place within a tolerance has all four cells round it within that and so many cells
 
 
@@ -211,12 +248,87 @@ def slack_allowance(constraints: Sequence[SketchConstraint]) -> FloatArray:
     return np.where(slack > 0.0, worst_case(slack), 0.0)
 
 
+def meeting_reach(roads: SearchGraph, hits: BoolArray, constraint: SketchConstraint) -> float:
+    """Largest distance [m] of the root from a constraint when one of the edges ``hits`` meets it."""
+    if not hits.any() or constraint.kind not in (PICK, JUMP):
+        return constraint.tolerance_m
+    if np.isfinite(constraint.pin[0]):
+        return constraint.tolerance_m + constraint.slack_m
+    t = roads.target[hits]
+    if constraint.kind == PICK:
+        own = np.linalg.norm(roads.hand[t][:, [0, 2]] - roads.root[t, :2], axis=1)
+    else:
+        path, end = roads.path[hits], compose_planar(roads.delta[hits], roads.root[t])[:, :2]
+        own = np.linalg.norm(path[:, -1] - path[:, 0], axis=1) + np.linalg.norm(end - path[:, -1], axis=1)
+    return float(constraint.tolerance_m + constraint.slack_m + own.max())
+
+
+def find_crossings(
+    roads: SearchGraph, meets: BoolArray, constraint: SketchConstraint, ground: GroundGrid
+) -> tuple[BoolArray, BoolArray]:
+    """Edges that cross water in some direction with dry feet ``(E,)``, and cells where the root may be then ``(H, W)``.
+
+    Directions are looked at degree by degree, and water is as wide as it is at its narrowest near the place.
+    """
+    s, c = np.sin(constraint.heading_rad), np.cos(constraint.heading_rad)
+    x, z, reach = constraint.place[0], constraint.place[2], constraint.tolerance_m
+    # Water before and behind the place, along lines across it
+    across = np.arange(-reach - FOOT_SPREAD_M, reach + FOOT_SPREAD_M, FOOTING_STEP_M)
+    along = np.arange(0.0, MAX_WATER_M, FOOTING_STEP_M)
+    extent: list[float] = []
+    for sign in (-1.0, 1.0):
+        u = sign * along
+        column = ((x + s * u[:, None] + c * across - ground.origin[0]) / GRID_CELL_M).astype(np.int64)
+        row = ((z + c * u[:, None] - s * across - ground.origin[1]) / GRID_CELL_M).astype(np.int64)
+        height, width = ground.stand.shape
+        inside = (row >= 0) & (column >= 0) & (row < height) & (column < width)
+        dry: BoolArray = inside & ground.stand[np.clip(row, 0, height - 1), np.clip(column, 0, width - 1)]
+        extent.append(float(along[np.argmax(dry.any(axis=1))]) if dry.any() else MAX_WATER_M)
+    # Feet on the anchors of both ends; in flight, those that were there before
+    away = np.where(np.isfinite(roads.feet[:, :, 0]), np.linalg.norm(roads.feet, axis=2), np.inf)
+    foot = roads.feet[np.arange(len(away)), np.argmin(away, axis=1)]
+    planted: BoolArray = np.any(np.isfinite(away), axis=1)
+    usual = foot[planted].mean(axis=0)
+    spare = FOOTING_STEP_M + float(np.linalg.norm(foot[planted] - usual, axis=1).max())
+    foot = np.where(planted[:, None], foot, usual)
+    edge = np.flatnonzero(meets)
+    begin, t = foot[roads.source[edge]], roads.target[edge]
+    delta = roads.delta[edge]
+    end = compose_planar(delta, np.pad(foot[t], ((0, 0), (0, 1))))[:, :2]
+    root = compose_planar(delta, roads.root[t])[:, :2]
+    # Parts along and across the way over the water, by direction of the anchor
+    turn = np.deg2rad(np.arange(-180.0, 180.0))[None]
+    cos, sin = np.cos(turn), np.sin(turn)
+
+    def parts(p: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return p[:, 1:] * cos - p[:, :1] * sin, p[:, :1] * cos + p[:, 1:] * sin
+
+    lever = np.deg2rad(0.5) * np.linalg.norm(end, axis=1)[:, None]
+    first: FloatArray = extent[1] - parts(end)[0] - spare - lever
+    last: FloatArray = -extent[0] - parts(begin)[0] + spare + lever
+    is_dry: BoolArray = (first <= last) & (parts(delta[:, :2])[0] > -lever)
+    if not is_dry.any():
+        return np.zeros_like(meets), ground.disk((x, z), reach + MAX_WATER_M)
+    # Where the root is after it
+    ahead, side = parts(root)
+    low, high = float((first + ahead)[is_dry].min()), float((last + ahead)[is_dry].max())
+    most = float(np.maximum(np.abs(side), np.abs(side - parts(delta[:, :2])[1]))[is_dry].max())
+    spare = REACH_CELLS * GRID_CELL_M
+    dx, dz = ground.x[None] - x, ground.z[:, None] - z
+    u, v = s * dx + c * dz, c * dx - s * dz
+    found = np.zeros_like(meets)
+    found[edge[is_dry.any(axis=1)]] = True
+    return found, (u >= low - spare) & (u <= high + spare) & (np.abs(v) <= reach + most + spare)
+
+
 class ConstraintLayers(NamedTuple):
     """The sketch as both parts of a bound see it."""
 
     meets: tuple[BoolArray, ...]  # (L) of (E,)
     distance: FloatArray  # (L, H, W) [m] through all constraints that are left
     nearest: FloatArray  # (L,) [m] least way from where each is met to the end
+    leg: FloatArray  # (L, H, W) [m] to the next constraint alone
+    between: FloatArray  # (L,) [m] least way from where each is met to the next
 
 
 def layer_distances(
@@ -224,39 +336,25 @@ def layer_distances(
 ) -> ConstraintLayers:
     """Distances through the constraints in order, last first ([Safonova2006]_ F24, layered)."""
     count = len(constraints)
-    meets = tuple(find_meeting_edges(roads, constraint) for constraint in constraints)
+    meets = [find_meeting_edges(roads, constraint) for constraint in constraints]
     distance, nearest = np.empty((count, *ground.free.shape)), np.zeros(count)
+    leg, between = np.empty_like(distance), np.zeros(count)
     rest, slack = np.zeros(ground.free.shape), slack_allowance(constraints)
     for layer in range(count - 1, -1, -1):
         constraint = constraints[layer]
         centre = constraint.pin if np.isfinite(constraint.pin[0]) else (constraint.place[0], constraint.place[2])
-        # Largest distance [m] of the root from the constraint when an edge meets it
-        hits = meets[layer]
-        if not hits.any() or constraint.kind not in (PICK, JUMP, STEP):
-            reach = constraint.tolerance_m
-        elif np.isfinite(constraint.pin[0]):
-            reach = constraint.tolerance_m + constraint.slack_m
+        if constraint.kind in (JUMP, STEP) and not np.isnan(constraint.heading_rad):
+            meets[layer], region = find_crossings(roads, meets[layer], constraint, ground)
         else:
-            t = roads.target[hits]
-            # How far the root is from the constraint when an edge of each kind meets it
-            if constraint.kind == STEP:
-                own = np.linalg.norm(roads.delta[hits, :2], axis=1) + np.linalg.norm(roads.root[t, :2], axis=1)
-            elif constraint.kind == PICK:
-                own = np.linalg.norm(roads.hand[t][:, [0, 2]] - roads.root[t, :2], axis=1)
-            else:
-                path, delta, root = roads.path[hits], roads.delta[hits], roads.root[t]
-                c, s = np.cos(delta[:, 2]), np.sin(delta[:, 2])
-                end = delta[:, :2] + np.stack(
-                    [c * root[:, 0] + s * root[:, 1], -s * root[:, 0] + c * root[:, 1]], axis=1
-                )
-                own = np.linalg.norm(path[:, -1] - path[:, 0], axis=1) + np.linalg.norm(end - path[:, -1], axis=1)
-            reach = float(constraint.tolerance_m + constraint.slack_m + own.max())
-        disk = ground.disk(centre, reach + REACH_CELLS * GRID_CELL_M) & ground.wide
+            region = ground.disk(centre, meeting_reach(roads, meets[layer], constraint) + REACH_CELLS * GRID_CELL_M)
+        disk = region & ground.wide
         rest = np.maximum(rest - slack[layer], 0.0)  # where a move has met it, there is so much less left
         nearest[layer] = float(rest[disk].min(initial=np.inf))
         rest = np.maximum(ground.distances(np.where(disk, rest, np.inf)), rest)  # what is left after it is left before
         distance[layer] = rest
-    return ConstraintLayers(meets, distance, nearest)
+        leg[layer] = rest if layer + 1 == count else ground.distances(np.where(disk, 0.0, np.inf))
+        between[layer] = 0.0 if layer + 1 == count else float(leg[layer + 1][disk].min(initial=np.inf))
+    return ConstraintLayers(tuple(meets), distance, nearest, leg, between)
 
 
 def compute_bounds(
@@ -303,23 +401,34 @@ def compute_bounds(
         # One distance for all layers, less what moves of footsteps may save on the way
         saved = np.cumsum(slack_allowance(constraints)[::-1])[::-1]
         distance = np.maximum(distance[None] - saved[:, None, None], 0.0)
-        return distance, HeuristicTerms(np.array([rates.edge]), flat[None])
+        return distance, HeuristicTerms(np.array([rates.edge]), flat[None, :, None])
     if name in DIRECTIONAL_HEURISTICS:
         also = (rates.edge,) if name == "combined" else ()
+        shares = LEG_RATE_FRACTIONS if name == "legs" else RATE_FRACTIONS
+        rate: FloatArray = np.array([*also, *(rates.cycle * share for share in shares)])
+        # Rows by the way to the next constraint, if it is to be walked
+        longest = float(layers.leg[np.isfinite(layers.leg)].max(initial=0.0)) if name == "legs" else 0.0
+        step = max(LEG_STEP_M, longest / MAX_LEG_ROWS)
+        rows = int(longest / step) + 1
+        drop = np.maximum(np.ceil(rates.length / step - 1e-9).astype(np.int64), 1)
         # Potentials through all layers from the last, on costs less rate times length
-        rate: FloatArray = np.array([*also, *(rates.cycle * share for share in RATE_FRACTIONS)])
-        base = np.zeros((len(rate), len(layers.meets), states))
+        base, rest = np.zeros((len(rate), count, rows, states)), np.zeros((count, states))
         for r in range(len(rate)):
             after = np.zeros(states) if final is None else final
             cost = roads.cost - rate[r] * rates.length
-            for layer in range(len(layers.meets) - 1, -1, -1):
-                meets = layers.meets[layer]
-                after, _ = compute_potentials(roads.first, roads.target, cost, meets, roads.apart, after, states + 2)
-                base[r, layer] = after
-        return layers.distance, HeuristicTerms(rate, base) if final is None else HeuristicTerms(rate, base, final)
+            for layer in range(count - 1, -1, -1):
+                meets, table = layers.meets[layer], base[r, layer]
+                table[0], _ = compute_potentials(roads.first, roads.target, cost, meets, roads.apart, after, states + 2)
+                tabulate_costs(roads.first, roads.target, cost, drop, meets, roads.apart, after, table)
+                # What is left where the constraint before this one was met
+                after = table[min(int(layers.between[layer - 1] / step), rows - 1)]
+                if rate[r] == 0.0:
+                    rest[layer - 1] = after
+        end = NO_FINAL if final is None else final
+        return layers.distance, HeuristicTerms(rate, base, layers.leg, step, rest, end)
     if name == "graph":
         ahead = _dearest_event_cost(roads, constraints, layers, np.zeros(count))
-        return layers.distance, HeuristicTerms(np.zeros(1), ahead[None])
+        return layers.distance, HeuristicTerms(np.zeros(1), ahead[None, :, None])
     nearest = layers.nearest
     if name == "unrepaired":
         # Way left [m] from each constraint itself, as if the root stood there
@@ -328,7 +437,7 @@ def compute_bounds(
             row, column = ground.cell((constraints[layer].place[0], constraints[layer].place[2]))
             nearest[layer] = layers.distance[layer + 1, row, column]
     ahead = _dearest_event_cost(roads, constraints, layers, rates.edge * nearest)
-    return layers.distance, HeuristicTerms(np.array([rates.edge, 0.0]), np.stack([flat, ahead]))
+    return layers.distance, HeuristicTerms(np.array([rates.edge, 0.0]), np.stack([flat, ahead])[:, :, None])
 
 
 def _dearest_event_cost(

@@ -242,12 +242,19 @@ class SearchProblem:
         return SearchProblem._with(self.made, self.sketch, constraints, self.ground, self.heuristic)
 
     def stage(self, layer: int, hands: int | None = None) -> SearchProblem:
-        """Search for one constraint, whose bound is tighter; it ends in states with a continuation."""
+        """Search for one constraint, whose bound is tighter; it ends in states from which the rest costs little."""
         is_last = layer + 1 == len(self.constraints) or self.heuristic not in DIRECTIONAL_HEURISTICS
-        final = None if is_last else np.where(np.isfinite(self.terms.base[0, layer + 1]), 0.0, np.inf)
+        final = None if is_last else self.terms.rest[layer]
         constraint = self.constraints[layer]
         constraints = (constraint if hands is None else with_hand(constraint, hands),)
-        return SearchProblem._with(self.made, self.sketch, constraints, self.ground, self.heuristic, final=final)
+        if self.terms.base.shape[2] == 1:
+            return SearchProblem._with(self.made, self.sketch, constraints, self.ground, self.heuristic, final=final)
+        # Costs of this leg, then of the rest, are known already
+        own, end = slice(layer, layer + 1), self.terms.final if final is None else final
+        terms = self.terms._replace(
+            rate=self.terms.rate[:1], base=self.terms.base[:1, own], leg=self.terms.leg[own], final=end
+        )
+        return replace(self, constraints=constraints, terms=terms, world=self.world._replace(distance=terms.leg))
 
     def starts(self) -> list[tuple[int, FloatArray]]:
         """States in which one may begin, and their anchors with the root at the start of the sketch."""

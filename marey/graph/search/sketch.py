@@ -22,7 +22,7 @@ from marey.graph.arrays import (
 from marey.graph.database.settings import AS_CAPTURED, SearchSettings
 from marey.graph.search.ground import GroundGrid
 from marey.graph.search.heuristics import find_meeting_edges
-from marey.world import Event, River, Sketch, segment_distance
+from marey.world import Box, Event, River, Sketch, box_distance, segment_distance
 
 PICK_TOL_M: Final = 0.05
 HAND_MASKS: Final = {None: PICK_LEFT | PICK_RIGHT, "left": PICK_LEFT, "right": PICK_RIGHT}
@@ -84,6 +84,33 @@ def compile_sketch(
     return tuple(found)
 
 
+def leap_low_boxes(sketch: Sketch, settings: SearchSettings) -> Sketch:
+    """The sketch with low boxes on its path as strips of ground on which no foot lands, each with a jump over it.
+
+    A strip is wider than its box by one and a half times its height on either side: feet rise and come down steeply.
+    """
+    if sketch.path is None:
+        return sketch
+    rows = [(sketch.path.nearest(event.at)[0], event) for event in sketch.events if event.at is not None]
+    rivers, boxes, line = list(sketch.world.rivers), list[Box](), sketch.path.sample(0.05)
+    for box in sketch.world.boxes:
+        away = box_distance(box.position, box.size, box.heading_deg, *line.T)
+        if box.height_m > settings.leap_height_m or away.min() > 0.0 or len(rows) < len(sketch.events):
+            boxes.append(box)
+            continue
+        # Along the longer side
+        a, longer = np.deg2rad(box.heading_deg), int(box.size[1] > box.size[0])
+        along = np.array([(np.cos(a), -np.sin(a)), (np.sin(a), np.cos(a))])[longer] * 0.5 * box.size[longer]
+        (x0, z0), (x1, z1) = (np.array(box.position) - along).tolist(), (np.array(box.position) + along).tolist()
+        rivers.append(River((x0, z0), (x1, z1), box.size[1 - longer] + 3.0 * box.height_m))
+        s, place = sketch.path.nearest(box.position)[0], line[int(np.argmin(away))]
+        rows.append((s, Event("jump", at=(float(place[0]), float(place[1])), length_m=rivers[-1].width_m)))
+    if len(boxes) == len(sketch.world.boxes):
+        return sketch
+    events = tuple(event for _, event in sorted(rows, key=lambda row: row[0]))
+    return replace(sketch, events=events, world=replace(sketch.world, rivers=tuple(rivers), boxes=tuple(boxes)))
+
+
 def _make_constraint(
     sketch: Sketch, event: Event, pick_tolerance_m: float, settings: SearchSettings
 ) -> SketchConstraint:
@@ -94,8 +121,7 @@ def _make_constraint(
         name, hands = f"{event.kind} '{event.object}'", HAND_MASKS[event.hand]
         pick_tolerance_m = pick_tolerance_m if event.tolerance_m is None else event.tolerance_m
         near = max(pick_tolerance_m, settings.arm_m)
-        is_tight = event.at is not None or pick_tolerance_m < PICK_TOL_M  # else captured steps arrive near enough
-        slack = settings.slack_m if is_tight else 0.0
+        slack = settings.slack_m
         return SketchConstraint(
             PICK, at, near, hands=hands, pin_tolerance_m=pick_tolerance_m, slack_m=slack, pin=pin, name=name
         )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -15,10 +16,10 @@ from marey.graph.arrays import SearchMemory, clear_memory
 from marey.graph.database.settings import SearchSettings
 from marey.graph.paths import BOUNDED, OPTIMAL, PathStep, SearchResult, SearchSolution
 from marey.graph.reconstruction.motion import final_errors
-from marey.graph.search.anytime import STAGE_SHARE, AnytimeSearch, OnSolution, compile_kernels
+from marey.graph.search.anytime import AnytimeSearch, compile_kernels
 from marey.graph.search.blended_graph import DEFAULT_MAX_STATES, borrow_memory, prepare_graph
 from marey.graph.search.problem import CancelToken, Detours, SearchClock, SearchProblem
-from marey.graph.search.sketch import SearchFailure
+from marey.graph.search.sketch import SearchFailure, leap_low_boxes
 from marey.world import Sketch
 
 if TYPE_CHECKING:
@@ -30,6 +31,33 @@ __all__ = ["EPSILONS", "PathStep", "SearchResult", "SearchSolution", "search_gra
 EPSILONS: Final = (3.0, 2.0, 1.5, 1.2, 1.0)
 """Factors of the best cost within which solutions are sought. Larger ones lead into places that one cannot stop in."""
 SEARCH_METHODS: Final = ("moved", "img_ara")
+OBJECTIVES: Final = ("effort", "time", "smoothness", "speed")
+NUM_WEIGHED_GRAPHS: Final = 8  # that are kept
+TRANSITION_FACTOR: Final = 4.0  # [-] by which transitions are dearer for "smoothness"
+SPEED_WEIGHT: Final = 4.0  # [-] of the squared relative error of the speed, for "speed"
+PINNED_SHARE: Final = 0.1  # [-] of the budget for captured picks alone, where a root is pinned
+
+
+@lru_cache(maxsize=NUM_WEIGHED_GRAPHS)
+def weigh_edges(graph: MotionGraph, objective: str, speed_mps: float | None = None) -> MotionGraph:
+    r"""The graph with costs :math:`c = T p + t` of its edges by an objective.
+
+    Effort a second :math:`p` and the price :math:`t` of transitions are those of the build ("effort"). "time" takes
+    every second as hard as the median one, "smoothness" every transition as four times as dear; "speed" multiplies
+    :math:`p` by :math:`1 + 4 (v / v^* - 1)^2`.
+    """
+    if objective not in OBJECTIVES:
+        raise UnknownNameError("objective", objective, "the search", OBJECTIVES)
+    arrays, power, price = graph.arrays, graph.arrays.power, graph.arrays.price
+    if objective == "time":
+        power = np.full_like(power, np.median(power))
+    elif objective == "smoothness":
+        price = TRANSITION_FACTOR * price
+    elif speed_mps is None:
+        raise InputError("the sketch has no speed to keep to", "Give it speed_mps, or choose another objective")
+    else:
+        power = power * (1.0 + SPEED_WEIGHT * (arrays.arc / arrays.seconds / speed_mps - 1.0) ** 2)
+    return replace(graph, arrays=arrays._replace(power=power, price=price, cost=arrays.seconds * power + price))
 
 
 def search_graph(
@@ -39,8 +67,8 @@ def search_graph(
     k: int = 2,
     epsilon: Sequence[float] = EPSILONS,
     budget_s: float = 20.0,
-    heuristic: str = "cycle",
-    on_solution: OnSolution | None = None,
+    heuristic: str = "legs",
+    on_solution: Callable[[SearchSolution], bool | None] | None = None,
     cancel: CancelToken | None = None,
     pick_tolerance_m: float | None = None,
     max_states: int = DEFAULT_MAX_STATES,
@@ -49,6 +77,7 @@ def search_graph(
     fallback: bool = True,
     calm: bool = True,
     method: str = "moved",
+    objective: str = "effort",
     settings: SearchSettings | None = None,
 ) -> SearchResult:
     """Find a way through the graph for a sketch: first any, then better ones, until the best or out of time.
@@ -56,12 +85,13 @@ def search_graph(
     Args:
         graph: to search.
         sketch: start, goal, events, corridor and world.
-        k: motions that may be blended, 1 or 2; with 2 the best way with 1 is found first and bounds the rest.
+        k: motions that may be blended, 1 or 2; with 2 a way with 1 is found first and is the cost to beat. A way
+            without blends that stays the cheapest keeps its bound, which is that of the graph without blends.
         epsilon: factors within which solutions are sought, falling; 1 is the best.
         budget_s: wall time.
-        heuristic: "cycle", "combined", "thesis", "2d", "graph" or "euclid", see
+        heuristic: "legs", "cycle", "combined", "thesis", "2d", "graph" or "euclid", see
             :func:`~marey.graph.search.heuristics.compute_bounds`.
-        on_solution: called with every solution; returns true to stop.
+        on_solution: called with every solution, whose ``result`` can be rebuilt at once; returns true to stop.
         cancel: looked at some thirty times a second.
         pick_tolerance_m: how near a hand comes to what it picks up; 5 cm by default.
         max_states: search states that there is memory for.
@@ -75,12 +105,15 @@ def search_graph(
             that the hand is over its object and a pinned root at its pin; the world is looked at again with these
             steps. Of what the hand is off, arm and spine do up to 5 cm in the final motion. "img_ara": steps are as
             captured and blended, as in [Safonova2006]_.
+        objective: what costs are made of: "effort", "time", "smoothness" or "speed", see :func:`weigh_edges`.
         settings: distances, and shares of the budget.
 
     Raises:
         InputError: ``k`` or ``epsilon`` make no search.
-        UnknownNameError: there is no such method.
+        UnknownNameError: there is no such method or objective.
     """
+    if objective != "effort":
+        graph = weigh_edges(graph, objective, sketch.speed_mps if objective == "speed" else None)
     schedule = tuple(float(value) for value in epsilon)
     if k not in (1, 2):
         raise InputError(f"k is {k}", "One motion, or two that are blended")
@@ -94,7 +127,10 @@ def search_graph(
         raise UnknownNameError("method", method, "the search", SEARCH_METHODS)
     chosen = SearchSettings() if settings is None else settings
     if method == "img_ara":
-        chosen = replace(chosen, slack_m=0.0, arm_m=0.0)
+        # Captured picks hardly ever have hand and pinned root both in place: most of the time is for blends
+        is_pinned = any(event.kind in ("pick", "place") and event.at is not None for event in sketch.events)
+        share = min(chosen.unblended_share, PINNED_SHARE) if is_pinned else chosen.unblended_share
+        chosen = replace(chosen, slack_m=0.0, arm_m=0.0, unblended_share=share)
     ask = _SearchQuery(
         graph,
         sketch,
@@ -110,18 +146,21 @@ def search_graph(
         on_solution,
     )
     # What is made once for a graph is not charged to the budget
-    for number in (1, 2) if is_blended else (1,):
-        prepare_graph(graph, number, calm=calm)
+    prepare_graph(graph, calm=calm)
     compile_kernels()
     clock = SearchClock(time.perf_counter(), budget_s, cancel)
     with borrow_memory(max_states) as memory:
         run = ask.answer(memory, clock, calm=calm)
+        if isinstance(run, SearchFailure) and run.code == "NO_2D_ROUTE":
+            # Boxes that close the way are jumped over where they are low enough
+            ask = replace(ask, sketch=leap_low_boxes(sketch, chosen), is_blended=k == 2)
+            run = ask.answer(memory, clock, calm=calm) if ask.sketch is not sketch else run
         if calm and not isinstance(run, SearchFailure) and run.best is None and not clock.stopped:
             clear_memory(memory)
             run = ask.answer(memory, clock, calm=False, before=run)
         if isinstance(run, SearchFailure):
             return SearchResult(run.code, seconds=clock.seconds, advice=run.advice)
-        return _make_result(graph, sketch, run, clock)
+        return _make_result(graph, ask.sketch, run, clock)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,7 +178,7 @@ class _SearchQuery:
     few: bool
     fallback: bool
     method: str
-    on_solution: OnSolution | None
+    on_solution: Callable[[SearchSolution], bool | None] | None
 
     def answer(
         self, memory: SearchMemory, clock: SearchClock, *, calm: bool, before: AnytimeSearch | None = None
@@ -149,6 +188,12 @@ class _SearchQuery:
         if isinstance(problem, SearchFailure) and not (self.is_blended and problem.code.startswith("PARAM")):
             return problem
         patience = clock.part(self.settings.calm_share) if calm else clock
+
+        def tell(found: SearchSolution, run: AnytimeSearch) -> bool | None:
+            made = _make_result(self.graph, self.sketch, run, clock)
+            return self.on_solution is not None and self.on_solution(replace(found, result=made))
+
+        listener = None if self.on_solution is None else tell
         run = before
         if isinstance(problem, SearchProblem):
             # Other ways inside phases are of use only where something stands in the way
@@ -160,22 +205,25 @@ class _SearchQuery:
                 problem,
                 memory,
                 share,
-                self.on_solution,
+                listener,
                 few=self.few,
                 looks=looks,
                 before=before,
                 patience=patience.part(self.settings.unblended_share) if self.is_blended else patience,
-                stage_share=1.0 if self.is_blended else STAGE_SHARE,  # as much time as without blends
             )
             run.run_schedule(self.schedule)
         is_over = clock.stopped != "" or (run is not None and run.done and run.proved > 1.0)
         if self.is_blended and not is_over:
+            # Blends are laid out once for a graph, after the first way
+            spent = clock.seconds
+            prepare_graph(self.graph, 2, calm=calm)
+            clock = replace(clock, budget_s=clock.budget_s + clock.seconds - spent)
             blended = self._problem(2, calm, is_free=self.method == "img_ara")
             if isinstance(blended, SearchFailure):
                 return blended if run is None else run
             clear_memory(memory)
             run = AnytimeSearch(
-                blended, memory, clock, self.on_solution, k=2, few=self.few, before=run, patience=patience,
+                blended, memory, clock, listener, k=2, few=self.few, before=run, patience=patience,
                 blended=self.graph if self.method == "img_ara" else None,
             )  # fmt: skip
             run.run_schedule(self.schedule)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray
 from marey.io.binary import AnyPath, as_format_error, format_error
-from marey.io.character import SAME_PLACE, Character, fit_similarity, strongest_weights
+from marey.io.character import SAME_PLACE, Character, fit_similarity, join_parts, strongest_weights
 from marey.io.dispatch import load
 from marey.io.fbx.reader import EXTRA, READER, describe_file, read_scene
 from marey.io.sandbox.parent import ChildAnswer, run_reader
@@ -19,18 +18,6 @@ from marey.io.scene.motion import place_at_rest
 from marey.skeleton import NO_PARENT, Skeleton
 
 JOINTS_PER_VERTEX = 4
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SceneMesh:
-    """Triangles that hang on the joints of a skeleton, in its rest pose."""
-
-    skeleton: Skeleton
-    vertices: FloatArray  # (V, 3) [m] in world, rest pose of the skeleton
-    triangles: IntArray  # (T, 3) vertex numbers, counter-clockwise seen from outside
-    joints: IntArray  # (V, 4) joint numbers
-    weights: FloatArray  # (V, 4) rows sum to 1
-    colours: FloatArray  # (V, 3) linear RGB in [0, 1]
 
 
 def read_fbx_character(path: AnyPath) -> Character:
@@ -59,7 +46,7 @@ def read_fbx_character(path: AnyPath) -> Character:
     return Character(skeleton, vertices, mesh.triangles, joints, weights, mesh.colours, Path(path).stem, str(path))
 
 
-def read_fbx_mesh(path: AnyPath, *, unit: str | None = None) -> SceneMesh:
+def read_fbx_mesh(path: AnyPath, *, unit: str | None = None) -> Character:
     r"""Read the meshes of an FBX file that bones carry, by a skin or as a whole.
 
     A vertex of a skin stands where its bones take it in the rest pose, with the bind matrices :math:`M_j` of its
@@ -80,20 +67,12 @@ def read_fbx_mesh(path: AnyPath, *, unit: str | None = None) -> SceneMesh:
     parts = [part for part in parts if part is not None]
     if not parts:
         raise InputError(f"'{path}' has no mesh that hangs on bones", "Export the character with its skin")
-    starts = np.cumsum([0, *(len(part.vertices) for part in parts)])
-    return SceneMesh(
-        skeleton,
-        np.concatenate([part.vertices for part in parts]),
-        np.concatenate([part.triangles + start for part, start in zip(parts, starts[:-1], strict=True)]),
-        np.concatenate([part.joints for part in parts]),
-        np.concatenate([part.weights for part in parts]),
-        np.concatenate([part.colours for part in parts]),
-    )
+    return join_parts(parts, path)
 
 
 def _read_part(
     meshes: ChildAnswer, number: int, scene: SceneClip, rest: FloatArray, skeleton: Skeleton
-) -> SceneMesh | None:
+) -> Character | None:
     facts, arrays = cast(dict[str, Any], meshes.facts["meshes"][number]), meshes.arrays
     vertices = arrays[f"vertices{number}"]
     matrices = arrays[f"matrices{number}"]
@@ -136,7 +115,7 @@ def _read_part(
     palette = np.clip(arrays["colours"], 0.0, 1.0)[facts["materials"]] if facts["materials"] else np.zeros((0, 3))
     if len(palette) and len(painted):
         colours[triangles] = palette[np.minimum(painted, len(palette) - 1)][:, None]
-    return SceneMesh(skeleton, posed, triangles, joints, weights, colours)
+    return Character(skeleton, posed, triangles, joints, weights, colours)
 
 
 def _strongest(rows: list[tuple[IntArray, int, FloatArray, FloatArray]], count: int) -> tuple[IntArray, FloatArray]:

@@ -30,7 +30,12 @@ def add_mesh(scene: FbxScene, character: Character, models: list[int], rest: Flo
     corners = character.triangles.astype(np.int32)
     corners[:, 2] = ~corners[:, 2]
     record.add("PolygonVertexIndex", pack_array(corners.reshape(-1)))
-    tints, painted = _choose_tints(character)
+    # Colours of the materials, and which one each triangle has: the mean of all where they are many
+    first = np.round(character.colours[character.triangles[:, 0]], 3)
+    tints, painted = np.unique(first, axis=0, return_inverse=True)
+    painted = painted.reshape(-1).astype(np.int64)
+    if len(tints) > MOST_TINTS:
+        tints, painted = character.colours.mean(axis=0, keepdims=True), np.zeros(len(first), dtype=np.int64)
     _add_layers(record, character, painted)
     model, record = scene.add("Model", name, "Model", "Mesh")
     record.add("Version", short(232))
@@ -71,15 +76,6 @@ def add_mesh(scene: FbxScene, character: Character, models: list[int], rest: Flo
         scene.connect(cluster, skin)
         scene.connect(bone, cluster)
     return [model]
-
-
-def _choose_tints(character: Character) -> tuple[FloatArray, IntArray]:
-    """Colours ``(n, 3)`` of the materials, and which one each triangle has: the mean of all where they are many."""
-    corners = np.round(character.colours[character.triangles[:, 0]], 3)
-    tints, painted = np.unique(corners, axis=0, return_inverse=True)
-    if len(tints) > MOST_TINTS:
-        return character.colours.mean(axis=0, keepdims=True), np.zeros(len(corners), dtype=np.int64)
-    return tints, painted.reshape(-1).astype(np.int64)
 
 
 def _add_layers(record: FbxRecord, character: Character, painted: IntArray) -> None:

@@ -73,7 +73,13 @@ def write_fbx(
     """
     moved, character = prepare_clips(motion, onto, root)
     scene = FbxScene()
-    offsets = _rest_offsets(moved)
+    offsets = moved[0].skeleton.offsets * CENTIMETRES
+    # Blender joins a bone that rests right above its parent, along Y, to the parent's end, and then ignores how it
+    # moves: joints that move against their parent rest a hundredth of a millimetre beside it
+    if any(clip.translations is not None for clip in moved):
+        above = np.abs(offsets[:, [0, 2]]).max(axis=1) < NUDGE_CM
+        above[0] = False
+        offsets[above, 0] += NUDGE_CM
     models = _add_skeleton(scene, moved[0], offsets)
     rest = moved[0].skeleton.rest_positions() * CENTIMETRES
     meshes: list[int] = []
@@ -81,24 +87,17 @@ def write_fbx(
         added = moved[0].skeleton.num_joints - character.skeleton.num_joints
         meshes = add_mesh(scene, character, models[added:], rest[added:])
     bound = replace(moved[0].skeleton, offsets=offsets).rest_positions()
-    _add_bind_pose(scene, [*models, *meshes], np.concatenate([bound, np.zeros((len(meshes), 3))]))
+    _, record = scene.add("Pose", "BindPose", "Pose", "BindPose")
+    record.add("Type", "BindPose")
+    record.add("Version", short(100))
+    record.add("NbPoseNodes", short(len(models) + len(meshes)))
+    for model, place in zip([*models, *meshes], [*bound, *np.zeros((len(meshes), 3))], strict=True):
+        node = record.add("PoseNode")
+        node.add("Node", model)
+        node.add("Matrix", matrix_values(place))
     for clip in moved:
         _add_take(scene, clip, models, offsets)
     Path(path).write_bytes(pack_file(_assemble(scene, moved)))
-
-
-def _rest_offsets(clips: list[Motion]) -> FloatArray:
-    """Offsets ``(J, 3)`` [cm] of the limb nodes at rest: the skeleton's, but for a hair.
-
-    Blender joins a bone that rests right above its parent, along Y, to the parent's end, and then ignores how it moves.
-    Joints that move against their parent therefore rest a hundredth of a millimetre beside it.
-    """
-    offsets = clips[0].skeleton.offsets * CENTIMETRES
-    if any(clip.translations is not None for clip in clips):
-        above = np.abs(offsets[:, [0, 2]]).max(axis=1) < NUDGE_CM
-        above[0] = False
-        offsets[above, 0] += NUDGE_CM
-    return offsets
 
 
 def _add_skeleton(scene: FbxScene, motion: Motion, offsets: FloatArray) -> list[int]:
@@ -149,17 +148,6 @@ def _bone_lengths(skeleton: Skeleton) -> FloatArray:
     return lengths
 
 
-def _add_bind_pose(scene: FbxScene, models: list[int], places: FloatArray) -> None:
-    _, record = scene.add("Pose", "BindPose", "Pose", "BindPose")
-    record.add("Type", "BindPose")
-    record.add("Version", short(100))
-    record.add("NbPoseNodes", short(len(models)))
-    for model, place in zip(models, places, strict=True):
-        node = record.add("PoseNode")
-        node.add("Node", model)
-        node.add("Matrix", matrix_values(place))
-
-
 def _add_take(scene: FbxScene, motion: Motion, models: list[int], offsets: FloatArray) -> None:
     """Add a stack with one layer, and the curves of all joints that leave their rest."""
     ticks = np.rint(motion.times() * TICKS).astype(np.int64)
@@ -185,7 +173,12 @@ def _add_take(scene: FbxScene, motion: Motion, models: list[int], offsets: Float
             # A key where a contact begins or ends, and one in the first frame
             track = motion.contacts.track(name)
             edges = sorted({0, *(frame for run in find_runs(track) for frame in run if frame < len(track))})
-            _add_contact(scene, layer, models[0], name, ticks[edges], track[edges].astype(np.float32))
+            values, label = track[edges].astype(np.float32), f"contact_{name}"
+            node, record = scene.add("AnimationCurveNode", label, "AnimCurveNode", "")
+            add_properties(record, (f"d|{label}", "Number", "", "A", float(values[0])))
+            scene.connect(node, layer)
+            scene.connect(node, models[0], label)
+            scene.connect(_add_curve(scene, pack_array(ticks[edges]), values, STEP), node, f"d|{label}")
 
 
 def _find_tracks(
@@ -218,17 +211,6 @@ def _add_curve(scene: FbxScene, times: PackedValue, values: NDArray[Any], flags:
     record.add("KeyAttrDataFloat", pack_array(KEY_DATA))
     record.add("KeyAttrRefCount", pack_array(np.array([len(values)], dtype=np.int32)))
     return curve
-
-
-def _add_contact(
-    scene: FbxScene, layer: int, model: int, point: str, ticks: NDArray[np.int64], values: NDArray[np.float32]
-) -> None:
-    name = f"contact_{point}"
-    node, record = scene.add("AnimationCurveNode", name, "AnimCurveNode", "")
-    add_properties(record, (f"d|{name}", "Number", "", "A", float(values[0])))
-    scene.connect(node, layer)
-    scene.connect(node, model, name)
-    scene.connect(_add_curve(scene, pack_array(ticks), values, STEP), node, f"d|{name}")
 
 
 def _assemble(scene: FbxScene, clips: list[Motion]) -> list[FbxRecord]:

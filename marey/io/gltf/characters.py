@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
@@ -12,28 +11,17 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray
 from marey.io.binary import AnyPath, as_format_error, format_error
-from marey.io.character import Character, strongest_weights, to_linear_rgb
+from marey.io.character import Character, join_parts, strongest_weights, to_linear_rgb
 from marey.io.dispatch import load
 from marey.io.gltf.buffers import GltfDocument, read_accessor, read_document
 from marey.io.gltf.rig import CharacterRig, find_rig
-from marey.skeleton import NO_PARENT
+from marey.skeleton import NO_PARENT, Skeleton
 
 COMPRESSED: Final = ("KHR_draco_mesh_compression", "EXT_meshopt_compression", "KHR_meshopt_compression")
 TRIANGLES, STRIP, FAN = 4, 5, 6  # primitive.mode
 GREY: Final = (0.55, 0.55, 0.55)  # linear RGB of a mesh without material
 MAX_PIXELS: Final = 1 << 26  # of one texture: 8192 x 8192
 MAX_WEIGHT_SETS: Final = 4  # JOINTS_0 to JOINTS_3: sixteen joints a vertex
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Patch:
-    """One primitive in the rest pose of the skeleton."""
-
-    vertices: FloatArray  # (V, 3) [m]
-    triangles: IntArray  # (T, 3)
-    joints: IntArray  # (V, 4)
-    weights: FloatArray  # (V, 4)
-    colours: FloatArray  # (V, 3)
 
 
 def read_gltf_character(path: AnyPath) -> Character:
@@ -51,25 +39,20 @@ def read_gltf_character(path: AnyPath) -> Character:
     motion = load(path)
     with as_format_error(path), np.errstate(over="ignore", invalid="ignore"):
         rig = find_rig(document, motion)
-        patches = list(_patches(document, rig, motion.skeleton.rest_positions()))
+        patches = list(_patches(document, rig, motion.skeleton))
     if not patches:
         raise format_error(path, "its skin moves no triangle", "Export the mesh with its armature and skin weights.")
-    starts = np.cumsum([0, *(len(patch.vertices) for patch in patches)])
-    return Character(
-        motion.skeleton,
-        np.concatenate([patch.vertices for patch in patches]),
-        np.concatenate([patch.triangles + start for patch, start in zip(patches, starts[:-1], strict=True)]),
-        np.concatenate([patch.joints for patch in patches]),
-        np.concatenate([patch.weights for patch in patches]),
-        np.concatenate([patch.colours for patch in patches]),
-        Path(path).stem,
-        str(path),
-    )
+    return join_parts(patches, path)
 
 
-def _patches(document: GltfDocument, rig: CharacterRig, rest: FloatArray) -> Iterator[_Patch]:
+def _patches(document: GltfDocument, rig: CharacterRig, skeleton: Skeleton) -> Iterator[Character]:
+    """Primitives that move with the skeleton, in its rest pose."""
+    rest = skeleton.rest_positions()
     body = {int(node) for node in rig.nodes if node != NO_PARENT}
-    below = _nodes_below(rig, body)
+    below = set(body)
+    for node in rig.tree.order:
+        if int(rig.tree.parents[node]) in below:
+            below.add(node)
     for number, item in enumerate(document.items("nodes")):
         if "mesh" not in item:
             continue
@@ -88,15 +71,7 @@ def _patches(document: GltfDocument, rig: CharacterRig, rest: FloatArray) -> Ite
             continue
         for primitive in document.item("meshes", item["mesh"])["primitives"]:
             if primitive.get("mode", TRIANGLES) in (TRIANGLES, STRIP, FAN):
-                yield _read_patch(document, primitive, *bones, skinned="skin" in item)
-
-
-def _nodes_below(rig: CharacterRig, body: set[int]) -> set[int]:
-    below = set(body)
-    for node in rig.tree.order:
-        if int(rig.tree.parents[node]) in below:
-            below.add(node)
-    return below
+                yield _read_patch(document, primitive, skeleton, bones, skinned="skin" in item)
 
 
 def _skin_maps(
@@ -116,9 +91,14 @@ def _skin_maps(
 
 
 def _read_patch(
-    document: GltfDocument, primitive: dict[str, Any], bones: IntArray, maps: FloatArray, *, skinned: bool
-) -> _Patch:
-    attributes = primitive["attributes"]
+    document: GltfDocument,
+    primitive: dict[str, Any],
+    skeleton: Skeleton,
+    skin: tuple[IntArray, FloatArray],
+    *,
+    skinned: bool,
+) -> Character:
+    attributes, (bones, maps) = primitive["attributes"], skin
     if any(extension in primitive.get("extensions", {}) for extension in COMPRESSED):
         raise format_error(document.path, "its mesh is compressed", "Export the character without compression.")
     points = read_accessor(document, attributes["POSITION"])
@@ -143,7 +123,7 @@ def _read_patch(
         triangles = triangles[:, ::-1]
     # Two bones of the file may be one joint of the skeleton
     joints, weights = strongest_weights(bones[entries], weights)
-    return _Patch(vertices, triangles, joints, weights, _read_colours(document, primitive, count))
+    return Character(skeleton, vertices, triangles, joints, weights, _read_colours(document, primitive, count))
 
 
 def _read_triangles(document: GltfDocument, primitive: dict[str, Any], count: int) -> IntArray:

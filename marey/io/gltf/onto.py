@@ -11,7 +11,7 @@ in the file's own unit and axes. Nodes above and between joints keep their place
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast
@@ -132,7 +132,15 @@ def write_onto(
     animations: list[dict[str, Any]] = []
     for clip in clips:
         tracks = list(_node_tracks(rig, clip, on_bone=root == "bone"))
-        _split_matrices(shell, tracks)
+        # Animated nodes have translation, rotation and scale, no matrix (glTF §3.5.3)
+        for item in (shell["nodes"][node] for node in {track.node for track in tracks}):
+            if "matrix" in item:
+                linear, place = default_local(item)
+                turn = rotation_part(linear)
+                scale = np.einsum("ab,ab->b", turn.matrix()[0], linear[0])
+                del item["matrix"]
+                item |= {"translation": place[0].tolist(), "rotation": turn.wxyz[0, [1, 2, 3, 0]].tolist()}
+                item["scale"] = scale.tolist()
         animation = _add_animation(clip, tracks, pack, first_accessor)
         animations.append(animation | {"extras": {"marey": describe_motion(clip)}} if len(clips) > 1 else animation)
     # New data stand behind the old
@@ -217,18 +225,6 @@ def _add_root_bone(document: GltfDocument, rig: CharacterRig) -> bool:
     for held in holders:
         held[:] = [len(nodes) - 1 if node == top else node for node in held]
     return True
-
-
-def _split_matrices(shell: dict[str, Any], tracks: Iterable[_NodeTrack]) -> None:
-    """Give animated nodes translation, rotation and scale where they have a matrix, as glTF asks (§3.5.3)."""
-    for node in {track.node for track in tracks if "matrix" in shell["nodes"][track.node]}:
-        item = shell["nodes"][node]
-        linear, place = default_local(item)
-        turn = rotation_part(linear)
-        scale = np.einsum("ab,ab->b", turn.matrix()[0], linear[0])
-        del item["matrix"]
-        item |= {"translation": place[0].tolist(), "rotation": turn.wxyz[0, [1, 2, 3, 0]].tolist()}
-        item["scale"] = scale.tolist()
 
 
 def _add_animation(motion: Motion, tracks: list[_NodeTrack], pack: GltfPack, first: int) -> dict[str, Any]:

@@ -43,21 +43,16 @@ class CharacterRig:
     R_ours_file: FloatArray  # (3, 3) Q
     shift: FloatArray  # (3,) [m] t
 
-    def nearest_joint(self, node: int) -> int:
-        """Return the joint of a node, or of the nearest node above it that has one; else the root."""
-        place = {int(n): j for j, n in enumerate(self.nodes) if n != NO_PARENT}
-        while node != NO_PARENT:
-            if node in place:
-                return place[node]
-            node = int(self.tree.parents[node])
-        return 0
-
     def rest_frame(self, node: int) -> tuple[int, FloatArray]:
         """Return the joint that carries a node, and the node's transform ``(4, 4)`` in that joint's rest frame [m].
 
         The joint's own node lies at the joint; other nodes keep the place they have in the first frame.
         """
-        joint = self.nearest_joint(node)
+        # The joint of the node, or of the nearest node above it that has one; else the root
+        place, nearest = {int(n): j for j, n in enumerate(self.nodes) if n != NO_PARENT}, node
+        while nearest != NO_PARENT and nearest not in place:
+            nearest = int(self.tree.parents[nearest])
+        joint = place.get(nearest, 0)
         carrier = int(self.nodes[joint])
         frame: FloatArray = np.eye(4)
         frame[:3, :3] = self.frames[joint]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, inline_kernel, kernel
+from marey.base import BoolArray, FloatArray, inline_kernel, kernel, patient_kernel
 from marey.kinematics.ik.dual_step import (
     StepBuffers,
     add_prior_shift,
@@ -70,6 +70,8 @@ class ActiveLimits(NamedTuple):
     is_open: BoolArray  # (L, 3) boxes: of these, the coordinates that have not met a bound in this step
     travel: FloatArray  # (L, 3) [rad] boxes: step of the coordinates
     is_narrow: BoolArray  # (L, 3) boxes: coordinates that follow the border of a region
+    low: FloatArray  # (L, 3) [rad] boxes: intervals, which regions may narrow
+    high: FloatArray  # (L, 3) [rad]
 
 
 @inline_kernel
@@ -85,6 +87,8 @@ def new_active_limits(layout: IKLayout, limited: int) -> ActiveLimits:
         np.ones((limited, 3), dtype=np.bool_),
         np.zeros((limited, 3)),
         np.zeros((limited, 3), dtype=np.bool_),
+        layout.box.low[:limited].copy(),
+        layout.box.high[:limited].copy(),
     )
 
 
@@ -153,7 +157,7 @@ def pose_joint(box: CoordinateBox, j: int, v: Vector) -> Quaternion:
     return pose_swing(quaternion_at(box.before, j), quaternion_at(box.after, j), v) if box.is_swing[j] else exp(v)
 
 
-@kernel
+@patient_kernel
 def project_to_box(box: CoordinateBox, wxyz: FloatArray, vectors: FloatArray) -> float:
     """Write the coordinates of limited joints, brought into their boxes; return how far the furthest was [rad]."""
     furthest = 0.0
@@ -184,23 +188,15 @@ def project_to_box(box: CoordinateBox, wxyz: FloatArray, vectors: FloatArray) ->
     return furthest
 
 
-@inline_kernel
-def copy_intervals(layout: IKLayout) -> IKLayout:
-    """The same layout with intervals of its own, which regions may narrow."""
-    box = layout.box
-    own = CoordinateBox(box.boxed, box.low.copy(), box.high.copy(), *box[3:])
-    return IKLayout(layout.tree, layout.blocks, layout.lists, layout.mass, layout.springs, own)
-
-
 @kernel
-def narrow_to_regions(whole: CoordinateBox, box: CoordinateBox, is_narrow: BoolArray, state: IKState) -> bool:
-    """Bring a pose into its regions, and narrow the intervals of ``box`` to what they leave; tell if it was outside.
+def narrow_to_regions(box: CoordinateBox, face: ActiveLimits, state: IKState) -> bool:
+    """Bring a pose into its regions, and narrow the intervals of ``face`` to what they leave; tell if it was outside.
 
-    A coordinate that left a region follows its border while it is near. ``whole`` holds the intervals without regions.
+    A coordinate that left a region follows its border while it is near. ``box`` holds the intervals without regions.
     """
     x, order, starts, rows, v = state.vectors.reshape(-1), box.order, box.starts, box.regions, box.distances
-    least, most, low, high, wxyz, vectors = whole.low, whole.high, box.low, box.high, state.wxyz, state.vectors
-    before, after, is_any = box.before, box.after, False
+    least, most, low, high, wxyz, vectors = box.low, box.high, face.low, face.high, state.wxyz, state.vectors
+    before, after, is_narrow, is_any = box.before, box.after, face.is_narrow, False
     for k in range(order.shape[0]):
         j, is_moved = order[k], False
         for c in range(3):
@@ -296,9 +292,9 @@ def release_coordinates(layout: IKLayout, state: IKState, slopes: FloatArray, fa
 
     A coordinate at a bound whose objective falls only beyond it is held. The gradient is that of the whole objective.
     """
-    boxed, low, high, is_swing, before, after = layout.box[:6]
+    boxed, is_swing, before, after = layout.box.boxed, layout.box.is_swing, layout.box.before, layout.box.after
     mobility, vectors, world, wxyz = layout.springs.mobility, state.vectors, state.world, state.wxyz
-    rates, free, largest, J = face.rates, face.free, 0.0, np.empty((3, 3))
+    rates, free, low, high, largest, J = face.rates, face.free, face.low, face.high, 0.0, np.empty((3, 3))
     for j in range(slopes.shape[0]):
         if mobility[j] == 0.0:
             continue
@@ -372,10 +368,10 @@ def write_held_axes(boxed: BoolArray, face: ActiveLimits, frames: FloatArray) ->
 
 @inline_kernel
 def bind_coordinates(
-    box: CoordinateBox, face: ActiveLimits, vectors: FloatArray, frames: FloatArray, step: StepBuffers
+    boxed: BoolArray, face: ActiveLimits, vectors: FloatArray, frames: FloatArray, step: StepBuffers
 ) -> bool:
     """Write the step of the coordinates, and stop those at a bound that would go over it. Tell if there are any."""
-    is_any, boxed, low, high = False, box.boxed, box.low, box.high
+    is_any, low, high = False, face.low, face.high
     is_bound, is_open, travel, rates, held = face.is_bound, face.is_open, face.travel, face.rates, face.held
     torques, ease, G = step.torques, step.ease, step.G
     for j in range(frames.shape[0]):
@@ -407,8 +403,8 @@ def bind_coordinates(
 def apply_box_step(box: CoordinateBox, face: ActiveLimits, step: StepBuffers, state: IKState, trial: IKState) -> float:
     """Write the pose after a step; limited joints stay in their boxes. Return the largest change [rad] or [m]."""
     joints, largest, is_limited = state.wxyz.shape[0], 0.0, step.G.shape[0] > 0
-    boxed, low, high, is_swing, before, after = box[:6]
-    travel, ease, torques = face.travel, step.ease, step.torques
+    boxed, is_swing, before, after = box.boxed, box.is_swing, box.before, box.after
+    travel, low, high, ease, torques = face.travel, face.low, face.high, step.ease, step.torques
     wxyz, world, vectors, out, new = state.wxyz, state.world, state.vectors, trial.wxyz, trial.vectors
     for c in range(3):
         trial.root[c] = state.root[c] + ease[joints] * torques[joints, c]
@@ -568,7 +564,9 @@ def solve_active_set_step(
     blocks, expected = state.errors.shape[0], 0.0
     is_limited, is_drawn = step.G.shape[0] > 0, has_springs(layout.springs)
     if bounds is None:
-        face.is_open[:], face.travel[:] = face.free, 0.0
+        for j in range(face.free.shape[0]):
+            for c in range(3):
+                face.is_open[j, c], face.travel[j, c] = face.free[j, c], 0.0
     else:
         release_all_limits(face, state.world, rows.frames)
     for _ in range(MAX_BINDINGS):
@@ -588,7 +586,7 @@ def solve_active_set_step(
         expected = solve_dual(layout, damping, rows, state.pulls, step)
         # Limits that this step would break become active, and it is solved anew
         if bounds is None:
-            is_bound = is_limited and bind_coordinates(layout.box, face, state.vectors, rows.frames, step)
+            is_bound = is_limited and bind_coordinates(layout.box.boxed, face, state.vectors, rows.frames, step)
         else:
             is_bound = project_step(bounds, face, step, rows.frames, state, trial)
         if not is_bound:

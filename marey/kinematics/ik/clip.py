@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -148,7 +148,7 @@ def track(
         active[:, : len(rows)] &= frozen_bools(valid, frames, num_tasks, name="valid")[:, rows]
     count = default if max_iterations is None else require_int(max_iterations, "max_iterations", 0)
     run = build_solver_inputs(body, problem, targets[0], active[0], limits, count, variant, step, max_sigma, NO_HISTORY)
-    run = replace(run, pace=build_speed_limits(body, limits, max_turn))
+    run = run._replace(pace=build_speed_limits(body, limits, max_turn))
     guess = guess_from_pose(body, start)
     # The first frame is solved as by `solve_ik`, the others from the answer before
     solve_with_restarts(run, guess, method, body, limits, restarts=6 if start is None else 0)

@@ -150,7 +150,7 @@ def assemble_dual_matrix(
 ) -> None:
     r"""Write the upper triangle of :math:`J G J^T + \lambda W^{-1}` ``(3 B, 3 B)``."""
     kinds, softness, shifts, S = layout.blocks.kinds, layout.blocks.softness, rows.shifts, step.S
-    g, pair = step.ease[step.ease.shape[0] - 1], 0
+    g, pair, pair_start = step.ease[step.ease.shape[0] - 1], 0, layout.lists.pair_start
     for e in range(softness.shape[0]):
         for f in range(e + 1):
             both = (kinds[e] == POINT or kinds[e] == COM) and (kinds[f] == POINT or kinds[f] == COM)
@@ -160,11 +160,13 @@ def assemble_dual_matrix(
                 for c in range(3):
                     total = x * shifts[e, c, 0] + y * shifts[e, c, 1] + z * shifts[e, c, 2]
                     S[3 * f + r, 3 * e + c] = total + (damping * softness[e, r, c] if e == f else 0.0)
-            # What the joints that both blocks have in common add
+            # What the joints j that both blocks have in common add: the sum of L_f G L_e^T
             if both:
                 add_lever_products(layout.lists, boxed, pair, 3 * f, 3 * e, rows.turns, step)
             else:
-                add_jacobian_products(layout.lists, pair, 3 * f, 3 * e, rows.turns, step)
+                for k in range(pair_start[pair], pair_start[pair + 1]):
+                    m, n = layout.lists.pair_first[k], layout.lists.pair_second[k]
+                    add_joint_products(rows.turns, step.eased, m, n, 3 * f, 3 * e, S)
             pair += 1
 
 
@@ -206,15 +208,6 @@ def add_lever_products(
     S[row + 2, column] += h
     S[row + 2, column + 1] += i
     S[row + 2, column + 2] += j
-
-
-@inline_kernel
-def add_jacobian_products(
-    lists: KinematicChains, pair: int, row: int, column: int, turns: FloatArray, step: StepBuffers
-) -> None:
-    r"""Add :math:`\sum_j L_f G L_e^T` over common joints."""
-    for k in range(lists.pair_start[pair], lists.pair_start[pair + 1]):
-        add_joint_products(turns, step.eased, lists.pair_first[k], lists.pair_second[k], row, column, step.S)
 
 
 @inline_kernel

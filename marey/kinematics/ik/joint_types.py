@@ -124,7 +124,9 @@ class TypedBody:
         self.high = np.concatenate([root + edge, [f.high for f in self.freedoms]])
         # Bounds of frozen joints meet
         self.low[3:][self.is_frozen] = self.high[3:][self.is_frozen] = self.start[3:][self.is_frozen]
-        self.is_below = _find_ancestors(skeleton)
+        self.is_below = np.eye(skeleton.num_joints, dtype=np.bool_)  # (J, J) joint i is joint j or below it
+        for i in range(1, skeleton.num_joints):
+            self.is_below[i] |= self.is_below[int(skeleton.parents[i])]
 
     def pose(self, z: FloatArray) -> TypedPose:
         """Root, rotations and offsets of coordinates ``(3 + n,)``."""
@@ -265,14 +267,6 @@ def nearest_angles(axes: Sequence[FloatArray], rotation: SO3) -> FloatArray:
         J = np.linalg.inv(right_jacobian(error := (made.inverse() @ rotation).log())) @ np.stack(columns, axis=1)
         angles = angles + np.linalg.lstsq(J, error, rcond=None)[0]
     return angles
-
-
-def _find_ancestors(skeleton: Skeleton) -> BoolArray:
-    """Whether joint i is joint j or below it ``(J, J)``."""
-    is_below = np.eye(skeleton.num_joints, dtype=np.bool_)
-    for i in range(1, skeleton.num_joints):
-        is_below[i] |= is_below[int(skeleton.parents[i])]
-    return is_below
 
 
 def solve_typed(run: SolverInputs, guess: Guess, body: TypedBody, limits: JointLimits | None) -> SolverOutcome:

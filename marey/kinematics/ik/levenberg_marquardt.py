@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from marey.base import FloatArray, inline_kernel, kernel
+import numpy as np
+
+from marey.base import FloatArray, inline_kernel, kernel, patient_kernel
 from marey.kinematics.ik.active_set import (
-    ActiveLimits,
     apply_box_step,
-    copy_intervals,
     largest_free_gradient,
     largest_pose_change,
     narrow_to_regions,
@@ -57,10 +57,8 @@ from marey.kinematics.ik.state import (
     CoordinateBox,
     Goals,
     IKLayout,
-    IKState,
     JointArrays,
     KinematicChains,
-    LinearRows,
     MassPoints,
     PoseArrays,
     PosePrior,
@@ -135,47 +133,72 @@ def solve_dual_steps(
     hardly fallen in ``STALL_WINDOW`` iterations, the pose counts as stationary.
     """
     joints, tolerances, seek_optimum = pose.wxyz.shape[0], layout.blocks.tolerances, stop.seek_optimum
-    state = new_state(layout, pose.root, pose.wxyz, pose.x)
-    trial = new_state(layout, pose.root, pose.wxyz, pose.x)
-    limited = joints if bounds is not None or layout.box.boxed.any() else 0
+    limited = joints if bounds is not None else 0
+    for j in range(joints):
+        limited = joints if layout.box.boxed[j] else limited
+    # The pose that is kept, and the one that is judged: at first the start, inside the limits
+    state, trial = new_state(layout, pose), new_state(layout, pose)
     rows, step, face = (
         new_rows(layout, limited, 0),
         new_step_buffers(layout, limited),
         new_active_limits(layout, limited),
     )
     flat, stalled = (GRADIENT_TOL, STALL_DECREASE_OPTIMUM) if seek_optimum else (LOOSE_GRADIENT_TOL, STALL_DECREASE)
-
-    # The start: inside the limits, its objective, the first damping
-    whole = layout.box
     if bounds is not None:
-        project_to_bounds(bounds, state.wxyz)
+        project_to_bounds(bounds, trial.wxyz)
     else:
-        project_to_box(layout.box, state.wxyz, state.vectors)
+        project_to_box(layout.box, trial.wxyz, trial.vectors)
         if dual.keeps_regions:
-            layout = copy_intervals(layout)
-            narrow_to_regions(whole, layout.box, face.is_narrow, state)
-    cost, bent = evaluate_parts(layout, goals, state)
-    damping, gradient, before, is_drawn = dual.start_damping * cost, 0.0, cost, has_springs(layout.springs)
-    status, iteration, evaluations, accepted, rejected, is_new = OUT_OF_ITERATIONS, 0, 1, 0, 0, True
+            narrow_to_regions(layout.box, face, trial)
+    cost, bent, damping, gradient, before, won, change, expected = np.inf, 0.0, 0.0, 0.0, np.inf, 0.0, 0.0, 0.0
+    status, iteration, evaluations, accepted, rejected = OUT_OF_ITERATIONS, 0, 0, 0, 0
+    is_drawn, is_moved, is_settled = has_springs(layout.springs), False, False
 
+    # Each of the large steps stands here once: the compiler copies it to wherever it is called
     while True:
-        # A new pose: is it good enough, how do the blocks move, does any step lead down?
+        new_cost, new_bent = evaluate_parts(layout, goals, trial)
+        evaluations += 0 if is_moved else 1
+        is_new = is_moved or iteration == 0 or new_cost < cost
+        if iteration == 0:
+            damping, before = dual.start_damping * new_cost, new_cost
+        elif not is_new:
+            # A step that wins nothing is tried again with more damping
+            rejected += 1
+            damping *= 8.0 if rejected < 2 else 64.0
+            is_settled = change < 1e-12 or damping > MAX_DAMPING
+        elif not is_moved:
+            # Nielsen's rule: the better the model, the less damping
+            won, rejected = cost - new_cost, 0
+            away = 2.0 * won / max(cost - expected, 1e-300) - 1.0
+            damping *= max(0.1, 1.0 - away * away * away)
+            # Borders of regions move with the other coordinates, and the pose with them
+            is_moved = dual.keeps_regions and narrow_to_regions(layout.box, face, trial)
+            if is_moved:
+                continue
         if is_new:
+            state, trial = trial, state
+            cost, bent, is_moved = new_cost, new_bent, False
+            if iteration > 0:
+                accepted = write_history(history, accepted, (cost, gradient, damping, change))
+                is_settled = won < MIN_DECREASE * cost and change < MIN_STEP
             if not seek_optimum and is_all_reached(tolerances, goals.active, state.errors):
                 break
+
+        # How the blocks move; does any step lead down?
+        is_last = iteration >= stop.max_iterations
+        if is_new or is_settled or is_last:
             linearise(layout, goals, state, rows)
-            if bounds is not None:
+            if limited > 0 or seek_optimum or is_settled or is_last or iteration >= MAX_REJECTED_STEPS:
                 compute_descent(layout, state, rows, step.slopes)
-            elif limited > 0 or seek_optimum or iteration >= MAX_REJECTED_STEPS:
-                gradient = compute_box_gradient(layout, state, rows, face, step.slopes)
-                if gradient < flat * (1.0 + cost):
-                    status = STATIONARY
-                    break
-        if iteration >= stop.max_iterations:
+                if bounds is None:
+                    gradient = release_coordinates(layout, state, step.slopes, face)
+                    is_settled |= gradient < flat * (1.0 + cost)
+        if is_settled or is_last:
+            status = STATIONARY if is_settled else OUT_OF_ITERATIONS
             break
         iteration += 1
 
-        # The step, the decrease that its linear model expects, the pose after it and its objective
+        # The step, what its linear model expects, and the pose after it
         damping = min(max(damping, MIN_DAMPING), MAX_DAMPING)
         expected = solve_active_set_step(layout, bounds, damping, state, rows, face, step, trial)
         if is_drawn:
@@ -194,28 +217,6 @@ def solve_dual_steps(
             change = largest_pose_change(state, trial)
         else:
             change = apply_box_step(layout.box, face, step, state, trial)
-        new_cost, new_bent = evaluate_parts(layout, goals, trial)
-        evaluations += 1
-
-        # A step that wins nothing is tried again with more damping; Nielsen's rule: the better the model, the less
-        won, decrease = cost - new_cost, cost - expected
-        if not new_cost < cost:
-            is_new, rejected = False, rejected + 1
-            damping *= 8.0 if rejected < 2 else 64.0
-            if change < 1e-12 or damping > MAX_DAMPING:
-                status = STATIONARY
-                break
-            continue
-        damping *= max(0.1, 1.0 - (2.0 * won / max(decrease, 1e-300) - 1.0) ** 3)
-        state, trial = trial, state
-        cost, bent, rejected, is_new = new_cost, new_bent, 0, True
-        # Borders of regions move with the other coordinates
-        if dual.keeps_regions and narrow_to_regions(whole, layout.box, face.is_narrow, state):
-            cost, bent = evaluate_parts(layout, goals, state)
-        accepted = write_history(history, accepted, (cost, gradient, damping, change))
-        if won < MIN_DECREASE * cost and change < MIN_STEP:
-            status = STATIONARY
-            break
 
     # The answer, and whether it is what was asked for
     if bounds is not None and project_to_bounds(bounds, state.wxyz) > 0.0:
@@ -223,10 +224,13 @@ def solve_dual_steps(
         cost = evaluate_pose(layout, goals, state)
     if is_all_reached(tolerances, goals.active, state.errors) and (status == STATIONARY or not seek_optimum):
         status = REACHED
-    if bounds is None and status != REACHED:
-        linearise(layout, goals, state, rows)
-        gradient = compute_box_gradient(layout, state, rows, face, step.slopes)
-    pose.root[:], pose.wxyz[:], pose.x[:], pose.errors[:] = state.root, state.wxyz, state.x, state.errors
+    for c in range(3):
+        pose.root[c] = state.root[c]
+        for b in range(pose.errors.shape[0]):
+            pose.errors[b, c] = state.errors[b, c]
+    for j in range(joints):
+        for c in range(4):
+            pose.wxyz[j, c] = state.wxyz[j, c]
     return status, iteration, evaluations, cost, gradient, 0.0
 
 
@@ -246,9 +250,8 @@ def solve_dense_steps(
     change. SVD-clamp must be given a layout without boxes; it is clamped afterwards.
     """
     joints, tolerances, seek_optimum = pose.wxyz.shape[0], layout.blocks.tolerances, stop.seek_optimum
-    state = new_state(layout, pose.root, pose.wxyz, pose.x)
-    trial = new_state(layout, pose.root, pose.wxyz, pose.x)
-    best, rows = new_state(layout, pose.root, pose.wxyz, pose.x), new_rows(layout, joints, pose.x.shape[0])
+    state, trial, best = new_state(layout, pose), new_state(layout, pose), new_state(layout, pose)
+    rows = new_rows(layout, joints, pose.x.shape[0])
     is_guarded, size, goal_rows = (
         dense.method in (MARQUARDT, DOGLEG),
         num_coordinates(layout, dense.space),
@@ -341,31 +344,23 @@ def write_history(history: FloatArray, row: int, values: tuple[float, float, flo
     return row + 1
 
 
-@inline_kernel
-def compute_box_gradient(
-    layout: IKLayout, state: IKState, rows: LinearRows, face: ActiveLimits, slopes: FloatArray
-) -> float:
-    """Write half the descent of a linearised pose and the coordinates that may move; return the projected gradient."""
-    compute_descent(layout, state, rows, slopes)
-    return release_coordinates(layout, state, slopes, face)
-
-
 @kernel
 def propose_step(
     layout: IKLayout, goals: Goals, pose: PoseArrays, damping: float
 ) -> tuple[FloatArray, FloatArray, float]:
     """One damped step without limits: the new root, the new rotations, and the largest slope at the old pose."""
-    state, trial = new_state(layout, pose.root, pose.wxyz, pose.x), new_state(layout, pose.root, pose.wxyz, pose.x)
+    state, trial = new_state(layout, pose), new_state(layout, pose)
     rows, step, face = new_rows(layout, 0, 0), new_step_buffers(layout, 0), new_active_limits(layout, 0)
     evaluate_pose(layout, goals, state)
     linearise(layout, goals, state, rows)
-    gradient = compute_box_gradient(layout, state, rows, face, step.slopes)
+    compute_descent(layout, state, rows, step.slopes)
+    gradient = release_coordinates(layout, state, step.slopes, face)
     solve_active_set_step(layout, None, min(max(damping, MIN_DAMPING), MAX_DAMPING), state, rows, face, step, trial)
     apply_box_step(layout.box, face, step, state, trial)
     return trial.root, trial.wxyz, gradient
 
 
-@kernel
+@patient_kernel
 def solve_pose(
     fields: tuple[Any, ...],
     bounds: Bounds | None,
@@ -388,4 +383,5 @@ def solve_pose(
         PosePrior(*springs),
         CoordinateBox(*box),
     )
-    return solve_dual_steps(layout, bounds, DualStep(*dual), Goals(*goals), PoseArrays(*pose), StopRule(*stop), history)
+    goal, place = Goals(*goals), PoseArrays(*pose)
+    return solve_dual_steps(layout, bounds, DualStep(*dual), goal, place, StopRule(*stop), history)

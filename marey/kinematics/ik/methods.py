@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Final
+from typing import Any, Final, cast
 
 import numpy as np
 
-from marey.base import InputError, UnknownNameError
+from marey.base import InputError, UnknownNameError, compile_at_once, is_interpreted
 from marey.kinematics.ik.active_set import project_to_box
 from marey.kinematics.ik.baselines.analytic_limb import solve_two_bone_tasks
 from marey.kinematics.ik.baselines.cyclic_descent import solve_ccd
@@ -56,6 +55,7 @@ GRADIENT_STEPS: Final = {
 }
 START_DAMPING: Final = 2e-2  # [-] of the objective; fewest iterations cold, 0.2 to 0.9 rad a joint away, and warm
 REGION_ITERATIONS: Final = 40  # inside regions, whose borders move with the pose: it may step about for ever
+INTERPRETED_ITERATIONS: Final = 60  # of a solver that is not compiled yet: about half a second
 FIXED_STEP: Final = 0.005  # [-] of the Jacobian transpose, in mean bones
 MEREDITH_MADDOCK_M: Final = 1e-3  # [m] tolerance of its shortened steps
 DLS_DAMPING: Final = 0.3  # [-] in mean bones
@@ -83,9 +83,19 @@ def solve_dual_pose(
 ) -> SolverOutcome:
     """Solve one pose in the full space, under the boxes of the problem, and their regions, or under other limits."""
     count = min(run.max_iterations, REGION_ITERATIONS) if keeps_regions else run.max_iterations
-    pose, stop = (guess.root, guess.wxyz, guess.x, run.errors), (count, run.problem.seek_optimum)
-    goals, dual = (run.targets, run.active), (START_DAMPING, keeps_regions)
-    ended = solve_pose(run.problem.fields, bounds, goals, pose, stop, dual, run.history)
+    goals, dual, seek = (run.targets, run.active), (START_DAMPING, keeps_regions), run.problem.seek_optimum
+    head = (run.problem.fields, bounds, goals)
+    pose = (guess.root, guess.wxyz, guess.x, run.errors)
+    if is_interpreted(solve_pose, *head, pose, (count, seek), dual, run.history) and count > INTERPRETED_ITERATIONS:
+        # Python is too slow for many iterations: those that need more are compiled, and begin anew
+        root, wxyz = guess.root.copy(), guess.wxyz.copy()
+        stop = (INTERPRETED_ITERATIONS, seek)
+        found: Any = cast(Any, solve_pose)(*head, (root, wxyz, guess.x, run.errors), stop, dual, run.history)
+        if found[0] != OUT_OF_ITERATIONS:
+            guess.root[:], guess.wxyz[:] = root, wxyz
+            return SolverOutcome(*found[:5])
+        compile_at_once()
+    ended: Any = cast(Any, solve_pose)(*head, pose, (count, seek), dual, run.history)
     return SolverOutcome(*ended[:5])
 
 
@@ -224,7 +234,7 @@ def solve_svd_clamp(run: SolverInputs, guess: Guess, method: str) -> SolverOutco
     """Truncated pseudo-inverse that ignores limits, then one projection of its answer (Blender's way)."""
     _refuse_springs(run, method)
     p, box = run.problem, run.problem.layout.box
-    loose = replace(run, problem=p.with_box(build_box(p.skeleton, None)))
+    loose = run._replace(problem=p.with_box(build_box(p.skeleton, None)))
     stop, count, tries, cost, gradient = _solve_dense(loose, guess, SVD_CLAMP)[0][:5]
     if box.boxed.any():
         project_to_box(box, guess.wxyz, np.zeros((p.skeleton.num_joints, 3)))

@@ -30,7 +30,7 @@ from marey.kinematics.ik.state import (
     is_all_reached,
     new_state,
 )
-from marey.kinematics.limits.tables import Bounds, largest_violation, project_to_bounds
+from marey.kinematics.limits.tables import Bounds, check_bounds, project_to_bounds
 from marey.lie.kernels import conjugate, exp, log, multiply, quaternion_at, write_rotation
 
 MIN_JOINT_STEP_RAD = 0.01  # [rad] goals that do not move: a tolerance of 1 mm turns a limb by about this
@@ -244,7 +244,7 @@ def solve_dense_clip(
         if is_held:
             status, cost, clip.is_held[f] = REACHED if is_reached else STATIONARY, held_cost, True
             if bounds is not None:
-                violation = largest_violation(bounds, pose.wxyz)
+                violation = check_bounds(bounds, pose.wxyz.reshape((1, pose.wxyz.shape[0], 4)))[1].max()
         clip.roots[f], clip.wxyz[f], clip.x[f], clip.errors[f] = pose.root, pose.wxyz, pose.x, pose.errors
         clip.stops[f], clip.iterations[f], clip.evaluations[f] = status, spent, tries
         clip.objectives[f], clip.gradients[f], clip.violations[f] = cost, gradient, violation
@@ -269,7 +269,7 @@ def limit_pose_step(
         pose.x[i] = last.x[i] + part * (pose.x[i] - last.x[i])
     for j in range(1 if space.is_reduced else pose.wxyz.shape[0]):
         interpolate_rotation(last.wxyz, pose.wxyz, j, part, pose.wxyz)
-    frame, state = Goals(goals.targets[f], goals.active[f]), new_state(layout, pose.root, pose.wxyz, pose.x)
+    frame, state = Goals(goals.targets[f], goals.active[f]), new_state(layout, pose)
     cost = evaluate_state(layout, space, frame, state)
     pose.wxyz[:], pose.errors[:] = state.wxyz, state.errors
     return True, cost, is_all_reached(layout.blocks.tolerances, frame.active, pose.errors)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple
@@ -61,7 +60,6 @@ TINY_WEIGHT: Final = 1e-9  # [-] stands for a weight of zero along an axis
 ROOT_POSITION_MOBILITY, ROOT_ROTATION_MOBILITY = 0.64, 0.3  # [-] the place in mean bones: limbs move first
 MIN_BONE_LENGTH_M: Final = 1e-9  # [m] shorter bones are ignored
 SINGLE_JOINT_UNIT_M: Final = 0.2  # [m] unit of a body without bones
-CACHE_SIZE: Final = 64  # sets of tasks whose arrays are kept
 BLOCK_KINDS: Final = {PointTask: POINT, OrientationTask: ORIENTATION, LookAtTask: LOOK_AT, ComTask: COM}
 
 
@@ -139,8 +137,7 @@ class SolverOutcome(NamedTuple):
     is_nearest: bool = False  # descents from other starts end no nearer to the goals
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SolverInputs:
+class SolverInputs(NamedTuple):
     """One call of a method: everything but the guess."""
 
     problem: IKProblem
@@ -166,9 +163,6 @@ class SolverInputs:
         return PoseArrays(guess.root, guess.wxyz, guess.x, self.errors)
 
 
-_CACHE: OrderedDict[tuple[object, ...], IKProblem] = OrderedDict()
-
-
 def compile_problem(
     skeleton: Skeleton,
     tasks: Sequence[Task],
@@ -185,11 +179,6 @@ def compile_problem(
     ``pins`` are tasks that come before all others: their blocks follow those of the tasks. ``ease`` ``(J,)`` says how
     readily the joints move; all alike without it.
     """
-    keys = [task.key for task in (*tasks, *pins)]
-    key = (id(skeleton), id(limits), is_reduced, root, tuple(frozen_joints), tolerances, len(pins), *keys)
-    known = _CACHE.get(key)
-    if known is not None:
-        return known
     levels = sorted({task.priority for task in tasks})
     factors = [PRIORITY_FACTOR ** levels.index(task.priority) for task in tasks]
     goals = tuple(i for i, task in enumerate(tasks) if not isinstance(task, PoseTask))
@@ -218,7 +207,7 @@ def compile_problem(
         build_box(skeleton, None if is_reduced else limits),
     )
     _check_movable(skeleton, goal_tasks[: len(goals)], chains, layout)
-    problem = _CACHE[key] = IKProblem(
+    return IKProblem(
         skeleton,
         goals,
         layout,
@@ -233,9 +222,6 @@ def compile_problem(
         _project_rest(layout.box),
         (skeleton, limits, *tasks, *pins),
     )
-    if len(_CACHE) > CACHE_SIZE:
-        _CACHE.popitem(last=False)
-    return problem
 
 
 def _build_blocks(
@@ -263,16 +249,14 @@ def _build_blocks(
 
 def collect_targets(tasks: Sequence[Task]) -> tuple[FloatArray, BoolArray]:
     """Targets ``(B, 4)`` of single-frame tasks, and which of them are known ``(B,)``: those without a NaN."""
-    rows, is_known = list[list[float]](), list[bool]()
-    for task in tasks:
-        if isinstance(task, PoseTask):
-            continue
-        if task.goal.ndim != 1:
-            what = f"goal {len(rows)} has targets for {len(task.goal)} frames"
-            raise InputError(what, "Use track() for whole clips")
-        row: list[float] = task.goal.tolist()
-        is_known.append(row[0] == row[0])
-        rows.append([*row, 0.0][:4] if is_known[-1] else [0.0] * 4)
+    goals = [task.goal for task in tasks if not isinstance(task, PoseTask)]
+    for row, goal in enumerate(goals):
+        if goal.ndim != 1:
+            raise InputError(f"goal {row} has targets for {len(goal)} frames", "Use track() for whole clips")
+    rows = [(*goal.tolist(), 0.0)[:4] for goal in goals]
+    is_known = [row[0] == row[0] for row in rows]
+    if False in is_known:
+        rows = [row if flag else (0.0,) * 4 for row, flag in zip(rows, is_known, strict=True)]
     return np.array(rows).reshape(-1, 4), np.array(is_known, dtype=np.bool_)
 
 
@@ -401,6 +385,9 @@ def build_box(skeleton: Skeleton, limits: JointLimits | None) -> CoordinateBox:
         regions[:, 10:13] = 3 * order[tables.axes // 3] + tables.axes % 3
         distances = tables.distances.copy()
     boxed = np.asarray((np.isfinite(low) | np.isfinite(high)).any(axis=-1), dtype=np.bool_)
+    for table in (regions, distances):
+        # As in the tables of limits: the kernels that read them are compiled once
+        table.setflags(write=False)
     return CoordinateBox(boxed, low, high, is_swing, before, after, order, starts, regions, distances)
 
 

@@ -34,7 +34,6 @@ from marey.kinematics.ik.posing.defaults import Feet, default_limits, name_pins,
 from marey.kinematics.ik.posing.recheck import is_beyond_reach, measure_blocks, name_worst_joint
 from marey.kinematics.ik.problem import (
     Guess,
-    IKProblem,
     Root,
     SolverInputs,
     SolverOutcome,
@@ -47,6 +46,7 @@ from marey.kinematics.ik.tasks import ComTask, GoalTask, LookAtTask, PointTask, 
 from marey.kinematics.limits.anatomy.model import AnatomicalLimits
 from marey.kinematics.limits.contract import JointLimits
 from marey.lie import SO3
+from marey.lie.so3 import wrap_unit
 from marey.models import PoseModel
 from marey.numerics import SolveStatus
 from marey.numerics.status import OnFailure, check_on_failure, raise_if_asked
@@ -258,7 +258,7 @@ def solve_ik(
     if True in active[: len(problem.goals)].tolist() or problem.spring_weight > 0.0:
         if pins:
             is_place = ~np.array(problem.is_angle, dtype=np.bool_)
-            run = replace(run, targets=shorten_far_goals(body.skeleton, guess.root, targets, is_place))
+            run = run._replace(targets=shorten_far_goals(body.skeleton, guess.root, targets, is_place))
         is_clamped = rate_clamp_rad is not None or goal_clamp_m is not None
         is_plain = joints is None and not is_clamped
         first = guess.copy() if is_plain and follow and start is not None and problem.spring_weight == 0.0 else None
@@ -296,7 +296,7 @@ def solve_ik(
             moved = float(measure_violation(limits, guess.wxyz).max())
             guess.wxyz[:] = limits.project_rotations(SO3(guess.wxyz[None])).wxyz[0]
     result = _build_result(
-        run if run.targets is targets else replace(run, targets=targets),
+        run if run.targets is targets else run._replace(targets=targets),
         guess,
         outcome,
         (tasks, pins),
@@ -331,7 +331,7 @@ def _solve_joint_types(
     typed = TypedBody(body.skeleton, joints, guess.root, guess.wxyz, springs.mobility)
     outcome = solve_typed(run, guess, typed, limits)
     problem = run.problem.with_offsets(typed.pose(guess.x).offsets)
-    return replace(run, problem=problem), PosedBody(problem.skeleton, None), outcome
+    return run._replace(problem=problem), PosedBody(problem.skeleton, None), outcome
 
 
 def _build_result(
@@ -352,10 +352,12 @@ def _build_result(
         violation = measure_violation(limits, guess.wxyz)
     # The arrays of the guess become those of the pose, which keeps them as they are
     guess.root.setflags(write=False)
-    pose = Pose(body.skeleton, guess.root, SO3.from_unit(guess.wxyz))
+    pose = Pose(body.skeleton, guess.root, wrap_unit(guess.wxyz))
     # How near each task came; pose tasks are always reached
     errors, reached, skipped = [0.0] * len(tasks), [True] * len(tasks), [False] * len(tasks)
-    worst, missed, notes = [0.0, 0.0], list[str](), list[str]()
+    missed: list[str] = []
+    notes: list[str] = []
+    worst = [0.0, 0.0]
     found, goals = measured.sizes[0].tolist(), len(problem.goals)
     for i, size, is_angle, tolerance, is_active in zip(
         problem.goals, found, problem.is_angle, problem.tolerances, run.active.tolist(), strict=False
@@ -383,7 +385,9 @@ def _build_result(
     outside = 0.0 if violation is None else float(violation.max())
     if violation is not None and outside > LIMIT_TOL_RAD:
         named = name_worst_joint(body.skeleton.names, violation)
-        if isinstance(limits, AnatomicalLimits) and limits.is_advice and _keeps_intervals(problem, pose):
+        is_advice, wxyz = isinstance(limits, AnatomicalLimits) and limits.is_advice, guess.wxyz.copy()
+        if is_advice and project_to_box(problem.layout.box, wxyz, np.zeros((len(wxyz), 3))) <= LIMIT_TOL_RAD:
+            # Each coordinate is inside its interval, so it is a region of several that is left
             if outside > REGION_TOL_RAD:
                 notes.append(f"Captured people do not combine joints in this way: {named}.")
         else:
@@ -418,12 +422,6 @@ def _build_result(
         run.history[: outcome.iterations],
         advise(status, missed, notes, end, limits is not None),
     )
-
-
-def _keeps_intervals(problem: IKProblem, pose: Pose) -> bool:
-    """Tell whether each coordinate is inside its interval, regions of several apart."""
-    wxyz = pose.rotations.wxyz.copy()
-    return project_to_box(problem.layout.box, wxyz, np.zeros((len(wxyz), 3))) <= LIMIT_TOL_RAD
 
 
 def _name_task(task: Task, skeleton: Skeleton) -> str:

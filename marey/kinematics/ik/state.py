@@ -164,14 +164,14 @@ NO_SPEED_LIMITS: Final = SpeedLimits(np.inf, 1.0, np.zeros((0, 4)))
 
 
 @inline_kernel
-def new_state(layout: IKLayout, root: FloatArray, wxyz: FloatArray, x: FloatArray) -> IKState:
+def new_state(layout: IKLayout, pose: PoseArrays) -> IKState:
     """A state that holds copies of a pose."""
-    joints, blocks = wxyz.shape[0], layout.blocks.kinds.shape[0]
+    joints, blocks = pose.wxyz.shape[0], layout.blocks.kinds.shape[0]
     return IKState(
-        root.copy(),
-        wxyz.copy(),
+        pose.root.copy(),
+        pose.wxyz.copy(),
         np.zeros((joints, 3)),
-        x.copy(),
+        pose.x.copy(),
         np.zeros((joints, 3)),
         np.zeros((joints, 4)),
         np.zeros((blocks, 3)),
@@ -440,7 +440,7 @@ def is_all_reached(tolerances: FloatArray, active: BoolArray, errors: FloatArray
 @kernel
 def evaluate_goals(layout: IKLayout, goals: Goals, pose: PoseArrays) -> tuple[float, bool]:
     """Write what is missing in a pose ``(B, 3)``; return its objective and whether all goals are reached."""
-    state = new_state(layout, pose.root, pose.wxyz, pose.x)
+    state = new_state(layout, pose)
     cost = evaluate_pose(layout, goals, state)
     pose.errors[:] = state.errors
     return cost, is_all_reached(layout.blocks.tolerances, goals.active, pose.errors)

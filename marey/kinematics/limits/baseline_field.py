@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import exp, log
 from typing import ClassVar, final
 
 import numpy as np
@@ -33,11 +34,11 @@ def log_density(samples: FloatArray, first: int, last: int, p: Vector, width: fl
     total = gx = gy = gz = 0.0
     for n in range(first, last):
         a, b, c = samples[n, 0] - p[0], samples[n, 1] - p[1], samples[n, 2] - p[2]
-        weight = np.exp(scale * (least - (a * a + b * b + c * c)))
+        weight = exp(scale * (least - (a * a + b * b + c * c)))
         total += weight
         gx, gy, gz = gx + weight * a, gy + weight * b, gz + weight * c
     gain = 2.0 * scale / total
-    return np.log(total) - scale * least, (gain * gx, gain * gy, gain * gz), nearest
+    return log(total) - scale * least, (gain * gx, gain * gy, gain * gz), nearest
 
 
 @kernel

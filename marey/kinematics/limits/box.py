@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import atan2, cos, sin
 from typing import ClassVar, final
 
 import numpy as np
@@ -143,13 +144,13 @@ def check_euler_box(
             axes = np.array([q[1], q[2], q[3]])
             w, x, y, z = q[0], sign * axes[order[0]], sign * axes[order[1]], sign * axes[order[2]]
             # Angles (a, b, c) of R = R_z(c) R_y(b) R_x(a), |b| <= pi/2; sound at gimbal lock
-            a = np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
-            ca, sa = np.cos(a), np.sin(a)
+            a = atan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
+            ca, sa = cos(a), sin(a)
             sc = sa * 2.0 * (x * z + w * y) - ca * 2.0 * (x * y - w * z)
             cc = ca * (1.0 - 2.0 * (x * x + z * z)) - sa * 2.0 * (y * z - w * x)
-            c = np.arctan2(sc, cc)
-            cb = np.cos(c) * (1.0 - 2.0 * (y * y + z * z)) + np.sin(c) * 2.0 * (x * y + w * z)
-            b = np.arctan2(2.0 * (w * y - x * z), cb)
+            c = atan2(sc, cc)
+            cb = cos(c) * (1.0 - 2.0 * (y * y + z * z)) + sin(c) * 2.0 * (x * y + w * z)
+            b = atan2(2.0 * (w * y - x * z), cb)
             # Of the two triples that make this rotation, the one nearer to the box
             v, p, square = _nearest_in_intervals((a, b, c), low[j], high[j])
             other, other_p, other_square = _nearest_in_intervals((a + np.pi, np.pi - b, c + np.pi), low[j], high[j])
@@ -159,15 +160,15 @@ def check_euler_box(
                 continue
             # Body gradient of a function of the angles; capped where the lock makes it infinite
             d = subtract3(v, p)
-            sa, ca, sb, cb = np.sin(v[0]), np.cos(v[0]), np.sin(v[1]), np.cos(v[1])
+            sa, ca, sb, cb = sin(v[0]), cos(v[0]), sin(v[1]), cos(v[1])
             if abs(cb) < LOCK_COS:
                 cb = LOCK_COS if cb >= 0.0 else -LOCK_COS
             third = (d[2] + d[0] * sb) / cb
             g = rotate(frame, _restore_axes((d[0], d[1] * ca + third * sa, -d[1] * sa + third * ca), order, sign))
             # Quaternion of R_z(c) R_y(b) R_x(a) at the nearest angles
-            rx = (np.cos(0.5 * p[0]), np.sin(0.5 * p[0]), 0.0, 0.0)
-            ry = (np.cos(0.5 * p[1]), 0.0, np.sin(0.5 * p[1]), 0.0)
-            rz = (np.cos(0.5 * p[2]), 0.0, 0.0, np.sin(0.5 * p[2]))
+            rx = (cos(0.5 * p[0]), sin(0.5 * p[0]), 0.0, 0.0)
+            ry = (cos(0.5 * p[1]), 0.0, sin(0.5 * p[1]), 0.0)
+            rz = (cos(0.5 * p[2]), 0.0, 0.0, sin(0.5 * p[2]))
             r = multiply(rz, multiply(ry, rx))
             x, y, z = _restore_axes((r[1], r[2], r[3]), order, sign)
             write_rotation(out[f, j], multiply(frame, multiply((r[0], x, y, z), conjugate(frame))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import atan2, cos, sin
 from typing import NamedTuple
 
 import numpy as np
@@ -43,18 +44,18 @@ def zyz_angles(q: Quaternion) -> Vector:
     r02, r12, r22 = 2.0 * (x * z + w * y), 2.0 * (y * z - w * x), 1.0 - 2.0 * (x * x + y * y)
     r20, r21 = 2.0 * (x * z - w * y), 2.0 * (y * z + w * x)
     sine = np.sqrt(r20 * r20 + r21 * r21)
-    psi = np.arctan2(sine, r22)
+    psi = atan2(sine, r22)
     if sine < LOCK_SINE:
-        return np.arctan2(2.0 * (w * z - x * y), 1.0 - 2.0 * (x * x + z * z)), psi, 0.0
-    return np.arctan2(r12, r02), psi, np.arctan2(r21, -r20)
+        return atan2(2.0 * (w * z - x * y), 1.0 - 2.0 * (x * x + z * z)), psi, 0.0
+    return atan2(r12, r02), psi, atan2(r21, -r20)
 
 
 @kernel
 def quaternion_from_zyz(v: Vector) -> Quaternion:
     """Quaternion of Z-Y-Z angles."""
-    first = (np.cos(0.5 * v[0]), 0.0, 0.0, np.sin(0.5 * v[0]))
-    second = (np.cos(0.5 * v[1]), 0.0, np.sin(0.5 * v[1]), 0.0)
-    third = (np.cos(0.5 * v[2]), 0.0, 0.0, np.sin(0.5 * v[2]))
+    first = (cos(0.5 * v[0]), 0.0, 0.0, sin(0.5 * v[0]))
+    second = (cos(0.5 * v[1]), 0.0, sin(0.5 * v[1]), 0.0)
+    third = (cos(0.5 * v[2]), 0.0, 0.0, sin(0.5 * v[2]))
     return multiply(first, multiply(second, third))
 
 
@@ -64,11 +65,11 @@ def _zyz_gradient(v: Vector, g: Vector) -> Vector:
 
     Body velocity :math:`R_Z(-\theta)(-\sin\psi\,\dot\phi,\ \dot\psi,\ \cos\psi\,\dot\phi + \dot\theta)`.
     """
-    sine, cosine = np.sin(v[1]), np.cos(v[1])
+    sine, cosine = sin(v[1]), cos(v[1])
     if abs(sine) < LOCK_SINE:
         sine = LOCK_SINE if sine >= 0.0 else -LOCK_SINE
     a, b, c = (g[2] * cosine - g[0]) / sine, g[1], g[2]
-    ct, st = np.cos(v[2]), np.sin(v[2])
+    ct, st = cos(v[2]), sin(v[2])
     return ct * a + st * b, -st * a + ct * b, c
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import atan2, cos, sin
 from typing import ClassVar, final
 
 import numpy as np
@@ -110,8 +111,8 @@ def check_cones(
             local = multiply(conjugate(centre), quaternion_at(wxyz[f], j))
             q = multiply(conjugate(frame), multiply(local, frame))
             # q = swing twist: the angle of the twist about x, and the rotation vector of the swing
-            angle = 2.0 * np.arctan2(q[1], q[0])
-            untwist = (np.cos(0.5 * angle), -np.sin(0.5 * angle), 0.0, 0.0)
+            angle = 2.0 * atan2(q[1], q[0])
+            untwist = (cos(0.5 * angle), -sin(0.5 * angle), 0.0, 0.0)
             s = log(multiply(q, untwist))
             y, z = nearest_in_ellipse(s[1], s[2], swing[j, 0], swing[j, 1])
             at = nearest_angle(angle, twist[j, 0], twist[j, 1])
@@ -206,13 +207,13 @@ def check_reach_cones(
         for f in range(frames):
             local = multiply(conjugate(centre), quaternion_at(wxyz[f], j))
             q = multiply(conjugate(frame), multiply(local, frame))
-            angle = 2.0 * np.arctan2(q[1], q[0])
+            angle = 2.0 * atan2(q[1], q[0])
             d = unit(rotate(q, (1.0, 0.0, 0.0)))
             p = nearest_in_polygon(d, corners[j], counts[j], row3(inner, j))
             at = nearest_angle(angle, twist[j, 0], twist[j, 1])
             t = clamp(at, twist[j, 0], twist[j, 1])
             # The angle between the two directions, to a few ulp
-            away = np.arctan2(norm(cross(d, p)), dot(d, p))
+            away = atan2(norm(cross(d, p)), dot(d, p))
             if away < 1e-15 and at == t:
                 continue
             # Body gradient: across the direction, away from the polygon, and what the twist adds

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast, final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, IntArray, kernel
+from marey.base import FloatArray, InputError, kernel
 from marey.kinematics.limits.charts import split_inliers
 from marey.kinematics.limits.cones import nearest_in_ellipsoid
 from marey.kinematics.limits.contract import (
@@ -39,113 +39,46 @@ from marey.lie.kernels import (
 )
 from marey.motion import Motion
 
-REFRESH = 100  # iterations after which rounding is swept out and inner points are dropped
-
 
 @kernel
-def _recompute_moments(rows: FloatArray, u: FloatArray, g: FloatArray, count: int) -> FloatArray:
-    """Inverse moments of weighted rows; fills in the sensitivities."""
-    size = rows.shape[1]
-    moments = np.zeros((size, size))
-    for i in range(count):
-        for a in range(size):
-            for b in range(size):
-                moments[a, b] += u[i] * rows[i, a] * rows[i, b]
-    inverse = np.zeros((size, size))
-    inverse[:, :] = np.linalg.inv(moments)
-    # The sensitivity of each point is its quadratic form
-    for i in range(count):
-        total = 0.0
-        for a in range(size):
-            for b in range(size):
-                total += rows[i, a] * inverse[a, b] * rows[i, b]
-        g[i] = total
-    return inverse
-
-
-@kernel
-def _drop_inner_points(rows: FloatArray, which: IntArray, u: FloatArray, g: FloatArray, count: int) -> int:
-    r"""Drop points that cannot touch the ellipsoid, and return how many are left (Harman and Pronzato's bound).
-
-    With :math:`\epsilon = \max g / d - 1`, those with
-    :math:`g_i < d\,(1 + \epsilon/2 - \sqrt{\epsilon(4 + \epsilon - 4/d)}/2)`.
-    """
-    size = rows.shape[1]
-    excess = max(g[:count].max() / size - 1.0, 0.0)
-    bound = size * (1.0 + 0.5 * excess - 0.5 * np.sqrt(excess * (4.0 + excess - 4.0 / size)))
-    left, weight = 0, 0.0
-    for i in range(count):
-        if g[i] >= bound * (1.0 - 1e-9):
-            rows[left], which[left], u[left], g[left] = rows[i], which[i], u[i], g[i]
-            weight += u[i]
-            left += 1
-    if left == count or left < size or weight <= 0.0:
-        return count
-    u[:left] /= weight
-    return left
-
-
-@kernel
-def solve_minimum_volume_weights(points: FloatArray, tolerance: float, max_iterations: int) -> tuple[FloatArray, int]:
-    r"""Weights ``(N,)`` of the minimum-volume ellipsoid around points ``(N, D)``, and the iterations used.
+def solve_minimum_volume_weights(points: FloatArray, tolerance: float, max_iterations: int) -> FloatArray:
+    r"""Weights ``(N,)`` of the minimum-volume ellipsoid around points ``(N, D)``.
 
     Khachiyan's ascent with away steps on the lifted points :math:`(t, 1)`: the point that is farthest out gains
-    weight, or the one farthest in with weight loses some. The sensitivities :math:`g_i = Q_i^T X^{-1} Q_i` follow each
-    change of one weight by the Sherman-Morrison formula; points that cannot touch are dropped on the way.
-    [Tournier2011]_ §12.2, after Kumar and Yıldırım.
+    weight, or the one farthest in with weight loses some. [Tournier2011]_ §12.2, after Kumar and Yıldırım.
     """
     count, size = points.shape[0], points.shape[1] + 1
-    rows = np.ones((count, size))
+    rows, u, g = np.ones((count, size)), np.full(count, 1.0 / count), np.empty(count)
     rows[:, :-1] = points
-    which, u, g = np.arange(count, dtype=np.int64), np.full(count, 1.0 / count), np.empty(count)
-    inverse, along = np.eye(size), np.empty(size)
-    used = max_iterations
-    for iteration in range(max_iterations):
-        # Rounding is swept out, and points that cannot touch are dropped
-        if iteration % REFRESH == 0:
-            inverse = _recompute_moments(rows, u, g, count)
-            left = _drop_inner_points(rows, which, u, g, count)
-            if left < count:
-                count = left
-                inverse = _recompute_moments(rows, u, g, count)
+    for _ in range(max_iterations):
+        # Sensitivities g_i = Q_i^T X^-1 Q_i with the moments X of all points
+        moments = np.zeros((size, size))
+        for i in range(count):
+            for a in range(size):
+                for b in range(size):
+                    moments[a, b] += u[i] * rows[i, a] * rows[i, b]
+        inverse = np.linalg.inv(moments)
         # The point farthest out, and the one farthest in that has weight
         top, low = 0, -1
         for i in range(count):
-            if g[i] > g[top]:
-                top = i
-            if u[i] > 0.0 and (low < 0 or g[i] < g[low]):
-                low = i
+            g[i] = 0.0
+            for a in range(size):
+                for b in range(size):
+                    g[i] += rows[i, a] * inverse[a, b] * rows[i, b]
+            top = i if g[i] > g[top] else top
+            low = i if u[i] > 0.0 and (low < 0 or g[i] < g[low]) else low
         gain, loss = g[top] / size - 1.0, 1.0 - g[low] / size
         if max(gain, loss) < tolerance:
-            used = iteration
             break
         # The step along its weight that raises the determinant most; an away step stops at no weight
         j = top if gain >= loss else low
         step = (g[j] - size) / (size * (g[j] - 1.0)) if g[j] > 1.0 else -np.inf
-        drop = gain < loss and step <= -u[j] / (1.0 - u[j])
-        if drop:
-            step = -u[j] / (1.0 - u[j])
+        is_last = gain < loss and step <= -u[j] / (1.0 - u[j])
+        step = -u[j] / (1.0 - u[j]) if is_last else step
         for i in range(count):
             u[i] *= 1.0 - step
-        u[j] = 0.0 if drop else u[j] + step  # exactly nothing, or a rest too small to matter would be taken forever
-        # Sherman-Morrison: the inverse moments and all sensitivities after the change of one weight
-        share = step / (1.0 - step + step * g[j])
-        for a in range(size):
-            along[a] = 0.0
-            for b in range(size):
-                along[a] += inverse[a, b] * rows[j, b]
-        for i in range(count):
-            d = 0.0
-            for a in range(size):
-                d += rows[i, a] * along[a]
-            g[i] = (g[i] - share * d * d) / (1.0 - step)
-        for a in range(size):
-            for b in range(size):
-                inverse[a, b] = (inverse[a, b] - share * along[a] * along[b]) / (1.0 - step)
-    weights = np.zeros(points.shape[0])
-    for i in range(count):
-        weights[which[i]] = u[i]
-    return weights, used
+        u[j] = 0.0 if is_last else u[j] + step  # exactly nothing, or a rest too small to matter is taken forever
+    return u
 
 
 @kernel
@@ -350,7 +283,7 @@ def fit_enclosing_ellipsoid(points: FloatArray) -> tuple[FloatArray, FloatArray]
             thin = points[cast(Any, ConvexHull(points)).vertices]
     scaled = np.ascontiguousarray(thin / thin.std(axis=0))
     # A first-order ascent comes near
-    weights = solve_minimum_volume_weights(scaled, COARSE_TOL, MAX_COARSE)[0]
+    weights = solve_minimum_volume_weights(scaled, COARSE_TOL, MAX_COARSE)
     # The same moments on as few points as Carathéodory grants, six in a plane and ten in space
     products = _outer_products(_homogeneous_points(scaled)).T
     few = np.asarray(nnls(products, products @ weights)[0], dtype=np.float64)

@@ -129,9 +129,3 @@ def project_to_bounds(bounds: Bounds, wxyz: FloatArray) -> float:
             if violation[0, j] > 0.0:
                 wxyz[j] = out[0, j]
     return furthest
-
-
-@kernel
-def largest_violation(bounds: Bounds, wxyz: FloatArray) -> float:
-    """How far the furthest joint of one pose ``(J, 4)`` is outside [rad]."""
-    return check_bounds(bounds, wxyz.reshape((1, wxyz.shape[0], 4)))[1].max()

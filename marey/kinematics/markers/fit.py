@@ -168,10 +168,16 @@ def fit_markers(
         raise InputError(
             f"the markers of a frame span {extent:.3g} m", "Check the unit, and leave out what is no person"
         )
-    draft = None
-    if sites is not None or sum(hint is not None for hint in told) >= MIN_HINTS:
+    draft, num_named = None, sum(hint is not None for hint in told)
+    if sites is not None or num_named >= MIN_HINTS:
         draft = _start_from_hints(skeleton, *shown, told, height_m, is_given=sites is not None)
-    if draft is None or (sites is None and _is_doubtful(draft, shown, told)):
+        num_named = sum(hint is not None for hint in told)
+    is_doubtful = False
+    if draft is not None and sites is None:
+        # Names alone make a poor start where few of the markers have one, or the body is no person's
+        is_few = num_named < NAMED_SHARE * len(told)
+        is_doubtful = is_few or not _is_stature(draft) or _typical_distance(draft, *shown) > POOR_M
+    if draft is None or is_doubtful:
         found = _start_from_shape(skeleton, places, seen, samples, markers.rate_hz, height_m)
         if (
             draft is None
@@ -287,7 +293,9 @@ def _start_from_hints(
         poses = solve_marker_poses(body, data, poses, prior, steps=4, weights=trust)
         body, points = fit_bones_and_sites(skeleton, poses, data, expected, scale=scale, spread=spread)
         data = LabelledPoints(joints, points, places[:, known], seen[:, known])
-    if is_given or (len(known) == len(told) and _max_median(body, poses, data) < GHOST_M):
+    away = np.linalg.norm(locate_sites(body, poses, joints, points) - data.places, axis=-1)
+    wander = _median_where_seen(away, data.seen)
+    if is_given or (len(known) == len(told) and float(wander.max()) < GHOST_M):
         return _Draft(body, poses, joints, points, expected, scale, spread)
     # Other markers go where they lie and move; a name that contradicts the motion is overruled
     shape = BodyShape.from_template(skeleton)
@@ -297,8 +305,6 @@ def _start_from_hints(
     all_joints, all_points, below, costs = assign_segments(body, shape, poses, places, seen, alone, said)
     prior_all = expect_landmarks(shape, body, all_joints, all_points, below)
     new_points, width = prior_all.points.copy(), prior_all.spread.copy()
-    away = np.linalg.norm(locate_sites(body, poses, joints, points) - data.places, axis=-1)
-    wander = _median_where_seen(away, data.seen)
     for k, m in enumerate(known):
         if wander[k] < GHOST_M or costs[m] >= CAP:
             all_joints[m], all_points[m] = joints[k], points[k]
@@ -407,19 +413,6 @@ def _typical_distance(draft: _Draft, places: FloatArray, seen: BoolArray) -> flo
 def _is_stature(draft: _Draft) -> bool:
     low, high = STATURES_M
     return low < standing_height(draft.body) < high
-
-
-def _is_doubtful(
-    draft: _Draft, shown: tuple[FloatArray, BoolArray], told: list[tuple[MarkerSite, float] | None]
-) -> bool:
-    """Whether names alone make a poor start: few of the markers have one, or the body is no person's."""
-    few = sum(hint is not None for hint in told) < NAMED_SHARE * len(told)
-    return few or not _is_stature(draft) or _typical_distance(draft, *shown) > POOR_M
-
-
-def _max_median(body: Skeleton, poses: MarkerPoses, data: LabelledPoints) -> float:
-    away = np.linalg.norm(locate_sites(body, poses, data.joints, data.points) - data.places, axis=-1)
-    return float(_median_where_seen(away, data.seen).max())
 
 
 def _median_where_seen(values: FloatArray, seen: BoolArray) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -72,19 +73,19 @@ def hold_hands(
                 shift = shift + _plant_hand(body, positions, world, side, down, motion.rate_hz)
         if not shift.any():
             continue
-        upper = world[:, arm.upper]
-        bent = find_bend(positions, upper, arm, np.zeros(3))
+        path = (positions[:, arm.upper], positions[:, arm.middle], positions[:, arm.end])
+        bent = find_bend(path, world[:, arm.upper], np.zeros(3))
         # No elbow steps farther than the source's does at most: a hand that is out of reach or strikes gives way
-        p, away = positions[:, arm.upper], positions[:, arm.end] + shift - positions[:, arm.upper]
-        bones = [np.linalg.norm(positions[:, b] - positions[:, a], axis=-1) for a, b in arm.bones]
-        natural = measure_flexion(np.linalg.norm(positions[:, arm.end] - p, axis=-1), *bones)
+        p, away = path[0], path[2] + shift - path[0]
+        bones = [np.linalg.norm(b - a, axis=-1) for a, b in pairwise(path)]
+        natural = measure_flexion(np.linalg.norm(path[2] - p, axis=-1), *bones)
         far = np.minimum(np.linalg.norm(away, axis=-1), ARM_STRETCH * (bones[0] + bones[1]))
         most = settings.step_share * np.abs(np.diff(natural)).max(initial=0.0) + settings.step_rad
         length = measure_length(limit_slope(measure_flexion(far, *bones), most), *bones)
         goals = p + away * (length / np.maximum(np.linalg.norm(away, axis=-1), 1e-9))[:, None]
-        turns = reach(positions, arm, goals, upper @ bent, np.full(len(goals), ARM_STRETCH))
+        turns = reach(path, goals, world[:, arm.upper] @ bent, np.full(len(goals), ARM_STRETCH))
         R_hand = world[:, arm.end]
-        R_above = turn_limb(wxyz, world, body.skeleton, arm, turns)
+        R_above = turn_limb(wxyz, lambda joint: world[:, joint], body.skeleton, arm, turns)
         # The hand turns with the forearm, but for one that is planted or holds: that stays as it was in the world
         is_moved = np.linalg.norm(shift, axis=-1) > 0.0
         wxyz[is_moved, arm.end] = (R_above.inverse() @ R_hand).wxyz[is_moved]

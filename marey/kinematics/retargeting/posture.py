@@ -77,7 +77,7 @@ def pose_target(
     R_world_rest, p_rest = pose.joint_rotations().wxyz.copy(), pose.joint_positions()
     for side, heading in headings.items():
         about = SO3.exp([0.0, heading - foot_heading(skeleton, roles, side), 0.0])
-        for j in _subtree(skeleton, roles[f"{side}_ankle"]):
+        for j in skeleton.subtree(roles[f"{side}_ankle"]):
             R_world_rest[j] = (about @ SO3(R_world_rest[j])).wxyz
     named = {**roles.joints, **finger_joints(skeleton, roles)}
     part = {joint: role for role, joint in named.items() if role in turns}
@@ -139,19 +139,10 @@ def _twist_forearm(
     axis = axis / length
     twist = (moved[elbow].inverse() @ moved[wrist]).twist_angle(axis)
     shared: dict[int, SO3] = {}
-    for j in _subtree(skeleton, elbow):
+    for j in skeleton.subtree(elbow):
         away = p_rest[j] - p_rest[elbow]
         along = float(away @ axis) / length
         is_beside = float(np.linalg.norm(away - along * length * axis)) < TWIST_LINE * length and 0.05 < along < 0.99
         if is_beside and j not in roles.joints.values():
             shared[j] = moved[elbow] @ SO3.exp(along * twist[:, None] * axis)
     return shared
-
-
-def _subtree(skeleton: Skeleton, joint: int) -> list[int]:
-    """Numbers of a joint and of all joints below it."""
-    below = {joint}
-    for j in range(joint + 1, skeleton.num_joints):
-        if int(skeleton.parents[j]) in below:
-            below.add(j)
-    return sorted(below)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, IntArray, UnknownNameError
+from marey.base import FloatArray, InputError, IntArray, MareyError, UnknownNameError, split_blocks
 from marey.contacts import ensure_contacts
 from marey.contacts.ankles import mend_ankles
 from marey.contacts.body import SIDES, UP, BodyPosture, mean_leg_length, require_legs
@@ -19,7 +20,6 @@ from marey.kinematics.limits.contract import JointLimits
 from marey.kinematics.retargeting.hands import HANDS, hold_hands
 from marey.kinematics.retargeting.posture import measure_turns, pose_target
 from marey.kinematics.retargeting.report import RetargetReport, measure_result
-from marey.kinematics.retargeting.source import restore_source
 from marey.kinematics.retargeting.target import (
     HasSkeleton,
     RetargetTarget,
@@ -32,13 +32,18 @@ from marey.skeleton import (
     RoleMap,
     Skeleton,
     contact_points,
+    find_lost_bones,
     foot_points,
-    joint_frames,
+    known_thorax,
     require_human,
+    restore_bones,
     restored_roles,
     t_pose,
+    thorax_from,
 )
 
+BLOCK_FRAMES: Final = 2048
+MAX_ASF_FILES: Final = 8  # original skeletons looked at beside a BVH file
 MIN_ROLL_RAD: Final = np.radians(0.3)  # [rad] less is not seen
 
 
@@ -127,7 +132,7 @@ def solve_retarget(
         # A few frames tell the posture where the rest pose does not
         assess_motion(motion)
         require_human(motion.skeleton, "retargeting")
-    motion, restored = restore_source(motion)
+    motion, restored = _restore_source(motion)
     roles = restored_roles(motion.skeleton) if roles is None else roles
     require_legs(motion.skeleton, roles)
     motion, mended = mend_ankles(motion, roles)
@@ -139,11 +144,9 @@ def solve_retarget(
     # The target in the posture of the source, its hips where the scaled hips are
     scale = mean_leg_length(skeleton, body.roles) / mean_leg_length(motion.skeleton, roles)
     lift_m = _sole_depth(skeleton, body.roles) - scale * _sole_depth(motion.skeleton, roles)
-    source = scale * motion.joint_positions() + lift_m * UP
-    headings = {side: foot_heading(motion.skeleton, roles, side) for side in SIDES}
-    turns = measure_turns(motion, roles)
-    middles = source[:, [roles[f"{side}_hip"] for side in SIDES]].mean(axis=1)
-    stand = _pose_body(body, turns, headings, middles)
+    hips = [roles[f"{side}_hip"] for side in SIDES]
+    middles = motion.map_frames(lambda positions, _: (scale * positions[:, hips] + lift_m * UP).mean(axis=1))
+    stand = _pose_body(body, motion, roles, middles)
     # Feet: on the floor, still while in contact, the pelvis with them
     modes: dict[str, IntArray] = {}
     floor = FloorPlane(0.0, np.zeros(2))
@@ -154,18 +157,26 @@ def solve_retarget(
         level = feet.level_floor()
         # Legs of unequal length tilt the source's pelvis, and would bend one knee of the target
         roll = level.pelvis_roll()
-        if abs(roll) > MIN_ROLL_RAD and "pelvis" in turns:
-            turns["pelvis"] = turns["pelvis"] @ SO3.exp([0.0, 0.0, roll])
-            stand = _pose_body(body, turns, headings, middles)
+        if abs(roll) > MIN_ROLL_RAD and "pelvis" in roles:
+            del feet, level, stand  # a long clip is large
+            stand = _pose_body(body, motion, roles, middles, roll)
             feet = PlantedFeet.measure(stand, modes, motion.rate_hz, settings)
             level = feet.level_floor()
         floor = feet.floor
-        source = source - floor.under(source)[..., None] * UP
-        stand, plans = level.plant()
+        wxyz = stand.wxyz
+        del feet, stand
+        roots, plans = level.plant(wxyz)
         modes = {side: plan.modes for side, plan in plans.items()}
-    wxyz, roots = stand.wxyz, stand.roots
+        del level, plans
+    else:
+        wxyz, roots = stand.wxyz, stand.roots
+        del stand
     # Hands: where they carry, where asked
-    if contacts or pin or hands != "directions":
+    track = motion.contacts if contacts else None
+    carry = track is not None and any(name in HANDS and track.track(name).any() for name in track.names)
+    if carry or pin or hands != "directions":
+        source = scale * motion.joint_positions() + lift_m * UP
+        source = source - floor.under(source)[..., None] * UP if contacts else source
         wxyz = hold_hands(
             motion,
             roles,
@@ -178,6 +189,7 @@ def solve_retarget(
             use_contacts=contacts,
             settings=settings,
         )
+    wxyz.setflags(write=False)  # ours, so that a long clip is not copied
     moved = Motion(
         skeleton,
         motion.rate_hz,
@@ -200,16 +212,48 @@ def solve_retarget(
     return RetargetResult(replace(moved, load_report=told), report)
 
 
+def _restore_source(motion: Motion) -> tuple[Motion, str]:
+    """Put back bones that a conversion lost: from the ASF file beside the clip, a known person, or anthropometry."""
+    lost = find_lost_bones(motion.skeleton)
+    if not lost or motion.translations is not None:
+        return motion, ""
+    thorax, told = None, "from the bone below it and half the forearm"
+    folder = Path(motion.source.path).parent if motion.source is not None and motion.source.path else None
+    for file in sorted(folder.glob("*.asf"))[:MAX_ASF_FILES] if folder is not None and folder.is_dir() else ():
+        from marey.io import load  # the readers are needed by few clips
+
+        try:
+            thorax = thorax_from(load(file).skeleton, motion.skeleton)
+        except (MareyError, OSError):
+            continue
+        if thorax is not None:
+            told = f"from {file.name}"
+            break
+    if thorax is None:
+        thorax = known_thorax(motion.skeleton)
+        told = told if thorax is None else "from the original skeleton of this person"
+    skeleton = restore_bones(motion.skeleton, thorax=thorax)
+    return replace(motion, skeleton=skeleton, source=None), f"thorax and wrists put back {told}"
+
+
 def _pose_body(
-    body: RetargetTarget, turns: Mapping[str, SO3], headings: Mapping[str, float], middles: FloatArray
+    body: RetargetTarget, motion: Motion, roles: RoleMap, middles: FloatArray, roll: float = 0.0
 ) -> BodyPosture:
-    """The target in a posture, the middle of its hips at ``(F, 3)`` [m], within its limits if it has some."""
-    wxyz = pose_target(turns, body.skeleton, body.roles, headings, len(middles))
+    """The target in the posture of a clip, the middle of its hips at ``(F, 3)`` [m], within its limits if it has some.
+
+    The pelvis is rolled by ``roll`` [rad] more than the source's.
+    """
+    headings = {side: foot_heading(motion.skeleton, roles, side) for side in SIDES}
+    wxyz = np.empty((len(motion), body.skeleton.num_joints, 4))
+    # In blocks of frames, but where bones change their length: which of them have a direction is asked of all frames
+    for part in split_blocks(len(motion), BLOCK_FRAMES if motion.translations is None else len(motion)):
+        turns = measure_turns(motion[part], roles)
+        if roll:
+            turns["pelvis"] = turns["pelvis"] @ SO3.exp([0.0, 0.0, roll])
+        wxyz[part] = pose_target(turns, body.skeleton, body.roles, headings, part.stop - part.start)
     if body.limits is not None:
         wxyz = body.limits.project_rotations(SO3(wxyz)).wxyz.copy()
-    positions, world = joint_frames(body.skeleton, np.zeros((len(wxyz), 3)), wxyz)
-    roots = middles - positions[:, [body.roles[f"{side}_hip"] for side in SIDES]].mean(axis=1)
-    return BodyPosture(body.skeleton, body.roles, body.sole, wxyz, roots, positions + roots[:, None], world)
+    return BodyPosture.measure(body.skeleton, body.roles, body.sole, wxyz, middles=middles)
 
 
 def _carry_contacts(

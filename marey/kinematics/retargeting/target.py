@@ -73,11 +73,8 @@ def finger_joints(skeleton: Skeleton, roles: RoleMap) -> Mapping[str, int]:
         wrist = roles.get(f"{side}_wrist")
         if wrist is None:
             continue
-        below, counts = {wrist}, dict.fromkeys(_FINGERS, 0)
-        for j in range(wrist + 1, skeleton.num_joints):
-            if int(skeleton.parents[j]) not in below:
-                continue
-            below.add(j)
+        counts = dict.fromkeys(_FINGERS, 0)
+        for j in skeleton.subtree(wrist)[1:]:
             name = skeleton.names[j].lower()
             finger = next((key for key, words in _FINGERS.items() if any(word in name for word in words)), None)
             if finger is not None and "metacarp" not in name:

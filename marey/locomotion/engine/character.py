@@ -14,7 +14,7 @@ from marey.base import BoolArray, FloatArray, InputError, frozen
 from marey.contacts import PlantEdit
 from marey.lie import SO3
 from marey.locomotion.checks import check_name, check_number, check_positive, check_time
-from marey.locomotion.engine.ground import FOOT_PART, GroundFollower, WalkGround
+from marey.locomotion.engine.ground import FOOT_PART, STAIR_HZ, STAIR_ROOM, GroundFollower, Stairs, WalkGround
 from marey.locomotion.engine.idle import Idle
 from marey.locomotion.engine.own_body import OwnBody
 from marey.locomotion.engine.requests import (
@@ -28,7 +28,7 @@ from marey.locomotion.engine.requests import (
 from marey.locomotion.model.locomotion_model import LocomotionModel, Style
 from marey.locomotion.model.walker import GaitWalker, RawFrame, make_body_arrays
 from marey.locomotion.planning.parameters import SCALINGS, GaitParameters
-from marey.locomotion.plants.baselines import plant_step_priority
+from marey.locomotion.plants.baselines import hold_frame_priority
 from marey.locomotion.plants.hold import GOAL_PART, NOTICE_S, TICK_S, TICKS_AHEAD, hold_frame, hold_tick, pose_feet
 from marey.locomotion.plants.state import (
     EFFECTOR_POINTS,
@@ -63,6 +63,7 @@ class Footprint(NamedTuple):
 
 MAX_FRAMES: Final = 500_000  # more than two hours at 60 Hz
 INTERPOLATIONS: Final = ("cubic", "slerp")
+PLANT_FLAGS: Final = (np.arange(64)[:, None] >> np.arange(6) & 1).astype(np.bool_)  # of bits that `hold_frame` returns
 MAX_FOOTPRINTS: Final = 256  # footprints that are kept
 
 EngineDriver = Callable[["Engine", float], bool]
@@ -158,13 +159,14 @@ class Engine:
         self._past: deque[PlantState] = deque(maxlen=TICKS_AHEAD + 1)
         self._foreseen = self._walker.intent
         self._shown_tick = 0
-        if (ground is not None or edit is not None or idle) and (ik != "analytic" or not plants):
-            raise InputError("ground, an edit or idle without analytic foot plants", "Leave out plants=False and ik")
+        if (ground is not None or edit is not None or idle) and not plants:
+            raise InputError("ground, an edit or idle without foot plants", "Leave out plants=False")
         self._legs = make_leg_arrays(model.skeleton) if self._body is None else self._body.legs
         self._planting = allocate_plant_state()
         # What the feet of the level character are changed by: edits of their places, ground under them, an idle stand
         self.edit = edit
         self._ground: GroundFollower | None = None if ground is None else GroundFollower(ground)
+        self._asked_speed: float | None = None  # [m/s] after the stairs that it is on
         self._idle: Idle | None = Idle() if idle else None
         self._contacts: BoolArray = np.zeros(4, dtype=np.bool_)
         self._broken: BoolArray = np.zeros(2, dtype=np.bool_)
@@ -270,9 +272,9 @@ class Engine:
     ) -> None:
         """Change parameters; a ramp under way is interrupted.
 
-        Without a time, speed and turn rate change smoothly and as fast as a body does: by at most 1.5 m/s² (2 m/s²
-        of a runner) and 1.5 rad/s². With a time [s], at least 0.1 s, all change in straight lines,
-        however hard that is.
+        Without a time, speed and turn rate change smoothly and as fast as a body does: by at most 1.5 m/s² (a
+        runner gains 2 m/s² and loses 1.5) and 1.5 rad/s². With a time [s], at least 0.1 s, all change in straight
+        lines, however hard that is.
 
         What is out of the model's range is held at its end, with a :class:`MareyWarning`.
 
@@ -282,11 +284,42 @@ class Engine:
         """
         over = None if over_s is None else check_time("over_s", over_s)
         changes = ParameterChanges(speed=speed, run=run, style=style, turn_rate=turn_rate, leg_length_m=leg_length_m)
-        wanted = self._controller.parameters(self._source.target, changes)
+        target = self._source.target
+        target = target if self._asked_speed is None else target._replace(speed=self._asked_speed)
+        wanted = self._limit_on_stairs(self._controller.parameters(target, changes))
         if self._machine is not None and self._machine.is_busy:
             self._machine.set_target(wanted, over)
         else:
             self._walker.go_to(wanted, over)
+
+    def _limit_on_stairs(self, wanted: GaitParameters) -> GaitParameters:
+        """Parameters as they are asked for, or, on stairs, slow enough for a step on every tread."""
+        if self._asked_speed is None or self._ground is None or not isinstance(self._ground.ground, Stairs):
+            return wanted
+        self._asked_speed = wanted.speed
+        return wanted._replace(speed=min(wanted.speed, 2.0 * STAIR_HZ * self._ground.ground.tread_m), run=0.0)
+
+    def _meet_stairs(self) -> None:
+        """Take one tread with every step while the character is on stairs or comes to them.
+
+        A walker changes its cadence while both feet stand: in a swing the foot would jump ahead on its way.
+        """
+        stairs = None if self._ground is None else self._ground.ground
+        if not isinstance(stairs, Stairs):
+            return
+        stands = self._contacts[:2].any() and self._contacts[2:].any()
+        if not stands and self.parameters.run == 0.0:
+            return
+        room = STAIR_ROOM[0] + STAIR_ROOM[1] * self.speed**2
+        is_near = stairs.is_near(self.position, self.heading_rad, room)
+        if is_near and self._asked_speed is None:
+            self._asked_speed = self.targets.speed
+            self._walker.keep_step(stairs.tread_m)
+            self._walker.go_to(self._limit_on_stairs(self.targets))
+        elif not is_near and self._asked_speed is not None:
+            wanted, self._asked_speed = self.targets._replace(speed=self._asked_speed), None
+            self._walker.keep_step(None)
+            self._walker.go_to(wanted)
 
     def follow_plan(
         self,
@@ -354,6 +387,7 @@ class Engine:
         events: tuple[str, ...] = ()
         for share in split_step(check_time("dt", dt)):
             self._drivers = [driver for driver in self._drivers if driver(self, share)]
+            self._meet_stairs()
             events = (*events, *self._source.advance(share))
             self.time_s += share
             self._show(share)
@@ -378,7 +412,7 @@ class Engine:
                 source.advance(max(time_s - now, 0.0))
                 dt, now, frame = time_s - now, float(time_s), source.frame()
                 if self.plants:
-                    self._plant_feet(now, dt, frame)
+                    self._plant_feet(now, frame)
                 touch = self._contacts if self.plants else frame.planted
                 self._adjust(now, dt, frame, self._walker.show_feet(frame.root_position, frame.rotations, touch))
             return self._build_pose(frame)
@@ -423,15 +457,16 @@ class Engine:
         frame = self._source.frame()
         before = self._contacts
         if self.plants:
-            self._plant_feet(self.time_s, dt, frame)
+            self._plant_feet(self.time_s, frame)
         else:
             self._contacts, self._planting, self._tick = frame.planted.copy(), allocate_plant_state(), -1
         feet = self._walker.show_feet(frame.root_position, frame.rotations, self._contacts)
         feet = self._adjust(self.time_s, dt, frame, feet)
         # Footprints of the feet that were in the air and are not
+        down, was_down = self._contacts.tolist(), before.tolist()
         for side in range(2):
             pair = slice(2 * side, 2 * side + 2)
-            if self._contacts[pair].any() and not before[pair].any():
+            if any(down[pair]) and not any(was_down[pair]):
                 ankle, toe = feet[2 * side], feet[2 * side + 1]
                 heading = float(np.arctan2(toe[0] - ankle[0], toe[2] - ankle[2]))
                 self._prints.append(Footprint(FEET[side], ankle.copy(), heading, self.time_s))
@@ -537,23 +572,17 @@ class Engine:
             frame.yaw[side] += turned - heading
         return frame
 
-    def _plant_feet(self, time_s: float, dt: float, frame: RawFrame) -> None:
-        """Hold the feet of a frame to the ground, in place; ``dt`` [s] has passed since the last one."""
-        ease_s = PLANT_EASE_S + self.parameters.run * (RUN_EASE_S - PLANT_EASE_S)
+    def _plant_feet(self, time_s: float, frame: RawFrame) -> None:
+        """Hold the feet of a frame to the ground, in place."""
+        ease_s = PLANT_EASE_S + self._walker.run * (RUN_EASE_S - PLANT_EASE_S)
         options = PlantOptions(ease_s, 0.0, frame.leg_length_m / self.model.leg_length_m)
-        if self._ik == "priority":
-            forecast = PlantForecast(*frame[2:5], *frame[6:])
-            body = frame.root_position, frame.rotations
-            bits = plant_step_priority(dt, forecast, options, self._legs, self._planting, *body)
-        else:
-            now = int(time_s / TICK_S + 1e-6)
-            self._work_out_ticks(now + TICKS_AHEAD, time_s, options)
-            self._shown_tick = now
-            u = min(max(time_s / TICK_S - now, 0.0), 1.0)
-            body = frame.root_position, frame.rotations
-            bits = hold_frame(u, frame.planted, options, self._legs, self._planting, *body)
-        self._contacts = np.array([bits >> e & 1 for e in range(4)], dtype=np.bool_)
-        self._broken = np.array([bits >> e & 1 for e in (4, 5)], dtype=np.bool_)
+        now = int(time_s / TICK_S + 1e-6)
+        self._work_out_ticks(now + TICKS_AHEAD, time_s, options)
+        self._shown_tick = now
+        u = min(max(time_s / TICK_S - now, 0.0), 1.0)
+        hold = hold_frame if self._ik == "analytic" else hold_frame_priority
+        bits = hold(u, frame.planted, options, self._legs, self._planting, frame.root_position, frame.rotations)
+        self._contacts, self._broken = PLANT_FLAGS[bits, :4], PLANT_FLAGS[bits, 4:]
 
     def _work_out_ticks(self, last: int, time_s: float, options: PlantOptions) -> None:
         """Corrections of the feet up to a tick, as the character is planned to go on; it is left where it is."""

@@ -25,11 +25,15 @@ BACK_PART: Final = 0.13  # [-] of the leg: how far it stays back before an edge 
 REACH_PART: Final = 0.13  # [-] of the leg: how near an edge counts
 NEAR: Final = tuple(np.linspace(-1.0, 1.0, 25).tolist())  # [-] of that: where the ground is looked at
 ANKLE_PART: Final = 0.10  # [-] of the leg: height of an ankle over its sole
+LOWER_PART: Final = 0.5  # [-] of the way from over the mean of both feet's ground to over the lower one
+BALL_PART: Final = 0.06  # [-] of the leg: how much lower the ball of a flat foot is
 BLUR_M: Final = 0.04  # [m] difference of both feet's ground over which the pelvis goes from their mean to the lower one
 STRETCH: Final = 0.985  # [-] largest extension of a leg in contact: beyond it the pelvis is lowered
 MAX_DROP: Final = 0.12  # [-] of the leg: the most that it is
 LANDS_S: Final = 0.1  # [s] before it lands, a foot asks for it already
 FORGET_S: Final = 2.0  # [s] in which a leg forgets how far the pelvis was too high
+STAIR_HZ: Final = 0.85  # [Hz] cycles on stairs, at most: people climb two stairs in 1.2 s
+STAIR_ROOM: Final = (0.6, 0.45)  # [m], [s²/m] of the squared speed: how far before them a walk is made ready
 DROP_S: Final = 0.12  # [s] in which the pelvis follows
 
 
@@ -70,8 +74,13 @@ class Slope:
         return float(height), float(inside * rise * ahead[0]), float(inside * rise * ahead[1])
 
     def foothold(self, x: float, z: float, length_m: float) -> tuple[float, float]:
-        """Return where a foot of a length [m] whose middle would be at ``(x, z)`` finds room: there."""
-        return x, z
+        """Return where a foot of a length [m] whose middle would be at ``(x, z)`` finds room: not on a bend."""
+        ahead = np.array([np.sin(self.heading_rad), np.cos(self.heading_rad)])
+        for bend_m in (self.start_m, self.start_m + self.length_m):
+            past = float(ahead @ (x, z)) - bend_m
+            if abs(past) < 0.5 * length_m:
+                x, z = (x, z) + (np.copysign(0.5 * length_m, past) - past) * ahead
+        return float(x), float(z)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +105,12 @@ class Stairs:
     def _number(self, along: float) -> int:
         """How many edges lie behind a place [m]."""
         return int(np.clip(np.floor((along - self.start_m) / self.tread_m) + 1, 0, self.count))
+
+    def is_near(self, position: FloatArray, heading_rad: float, ahead_m: float) -> bool:
+        """Whether a character is over the treads, or will be within ``ahead_m`` [m]."""
+        along = float(np.sin(self.heading_rad) * position[0] + np.cos(self.heading_rad) * position[1]) - self.start_m
+        room = ahead_m * float(np.cos(heading_rad - self.heading_rad))
+        return max(along, along + room) > 0.0 and min(along, along + room) < (self.count - 1) * self.tread_m
 
     def plane(self, x: float, z: float) -> tuple[float, float, float]:
         """Return height [m] and rise along x and z [-] of the ground at a place."""
@@ -209,16 +224,15 @@ class GroundFollower:
             begin = LATE * max(-rise, 0.0)
             share = _ease((u - begin) / (1.0 - begin - EARLY * max(rise, 0.0)))
             goal = (1.0 - share) * before.place(ankles[side]) + share * after.place(ankles[side])
+            turns.append(SO3.exp(share * (after.R_slope @ before.R_slope.inverse()).log()) @ before.R_slope)
             if not down and not (after.slope.any() and np.array_equal(before.slope, after.slope)):
-                goal = goal + self._clear_edges(u, rise, goal, toes[side] - ankles[side], leg_m)
+                goal = goal + self._clear_edges(u, rise, goal, turns[-1] @ (toes[side] - ankles[side]), leg_m)
             goals.append(goal)
-            turn = (after.R_slope @ before.R_slope.inverse()).log()
-            turns.append(SO3.exp(share * turn) @ before.R_slope)
-            levels.append((1.0 - share) * before.under(root) + share * after.under(root))
+            levels.append(before.under(root) + _ease(u) * (after.under(root) - before.under(root)))
             is_down.append(down or until_s < LANDS_S)
         # The pelvis over the mean of both, or, where they differ, over the lower one
         apart = levels[0] - levels[1]
-        level = 0.5 * (levels[0] + levels[1] - (np.sqrt(apart * apart + BLUR_M**2) - BLUR_M))
+        level = 0.5 * (levels[0] + levels[1] - LOWER_PART * (np.sqrt(apart * apart + BLUR_M**2) - BLUR_M))
         # Legs that do not reach lower it, as far as they did in the last steps
         for side, goal in enumerate(goals):
             self.needed_m[side] *= float(np.exp(-dt / FORGET_S))
@@ -244,7 +258,10 @@ class GroundFollower:
         grown, lift = _ease(u / 0.25) * _ease((1.0 - u) / 0.25), 0.0
         for part in (-0.35, 0.35, 1.45):
             at = ankle + back + part * foot * np.array([1.0, 0.0, 1.0])
+            # Toes go on from the ball in the direction of the foot, which is less low in a flat one
+            tip = max(part - 1.0, 0.0) * (foot[1] + BALL_PART * leg_m)
             sole = float(ankle[1] + min(part, 1.0) * foot[1] - ANKLE_PART * leg_m * (1.0 - min(max(part, 0.0), 1.0)))
+            sole += min(float(tip), 0.0)
             for off in NEAR:
                 near = at + off * REACH_PART * leg_m * ahead
                 height = self.ground.plane(float(near[0]), float(near[2]))[0] + CLEAR_PART * leg_m

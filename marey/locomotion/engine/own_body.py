@@ -98,7 +98,6 @@ class OwnBody:
             heel=np.array(soles["heel"]),
             tip=np.array(soles["tip"]),
             rest=rest.reshape(4),
-            heel_drop=rest[:, 0].copy(),
             reach=bones + rest[:, 0],
         )
         # Every joint is driven by its own role, or by that of the nearest joint above; the root by the pelvis

@@ -16,7 +16,7 @@ import numpy as np
 from marey.base import FloatArray, InputError
 from marey.lie import SO3
 from marey.locomotion.fitting.jumps import fit_jumps
-from marey.locomotion.fitting.timing import RUN_INDEX, fit_cadence_factors, fit_flight_heights, measure_gait_tables
+from marey.locomotion.fitting.timing import measure_gait_tables
 from marey.locomotion.fitting.trials import ClipSource, Manifest, Progress, capture_units, load_manifest
 from marey.locomotion.model.locomotion_model import (
     EFFECTORS,
@@ -25,9 +25,11 @@ from marey.locomotion.model.locomotion_model import (
     TIMINGS,
     LocomotionModel,
     expand_gait_arrays,
+    level_runs,
     load_model,
     round_tree,
 )
+from marey.locomotion.model.synthesis import synthesise_unit
 from marey.locomotion.units.gait_unit import (
     LEG_PARTS,
     NUM_FRAMES,
@@ -296,7 +298,8 @@ def sample_people(model: LocomotionModel, means: FloatArray) -> MotionUnits:
     rows: list[FloatArray] = []
     for k, t in people:
         for speed in speeds[k, t]:
-            unit = model.gaits.row(float(speed), float(t), np.eye(len(model.styles))[k])
+            one = np.eye(len(model.styles))[k]
+            unit = synthesise_unit(model.gaits, model.leg_length_m, float(speed), float(t), one)
             rows.append(unit_rows(unit[:, :3], rotations_from_rows(unit, model.gaits.means), means).ravel())
     names = tuple(f"prior/{model.styles[k]}" for k, _ in people for _ in range(3))
     gaits = tuple(GAITS[t] for _, t in people for _ in range(3))
@@ -360,16 +363,13 @@ def fit_units(
     tree = round_tree(HierarchicalModel(unscaled, fitted.people))
     if limits is None:
         limits = np.array([SPEED_EXTRAPOLATION[t] * lines[gait].fastest for t, gait in enumerate(GAITS)])
-    # The root's height in runs is corrected, so that flights fall freely.
-    raw = expand_gait_arrays(tree, round_to_single(standing), means, limits, num_frames=num_frames)
-    heights = round_to_single(fit_flight_heights(raw, HUMAN, HUMAN_LEG_M))
-    gaits = expand_gait_arrays(tree, round_to_single(standing), means, limits, num_frames=num_frames, heights=heights)
-    # Tables of events, and the frequencies of all timings
+    # Tables of events, and the frequencies of all timings: of the gaits as captured, then of runs that are levelled
+    gaits = expand_gait_arrays(tree, round_to_single(standing), means, limits, num_frames=num_frames)
     tables = measure_gait_tables(gaits, HUMAN, HUMAN_LEG_M)
-    stance = tables.stance.copy()
-    stance[:, RUN_INDEX] *= fit_cadence_factors(gaits, HUMAN, HUMAN_LEG_M)
-    found = tables._replace(stance=stance)
-    frequencies = {name: round_to_single(getattr(found, name)) for name in TIMINGS}
+    events = round_to_single(tables.events)
+    gaits = level_runs(gaits._replace(events=events, frequency=tables.stance), HUMAN, HUMAN_LEG_M)
+    tables = measure_gait_tables(gaits, HUMAN, HUMAN_LEG_M)
+    frequencies = {name: round_to_single(getattr(tables, name)) for name in TIMINGS}
     # The effectors' heights above the floor, feet flat on the ground
     flat = joint_positions(HUMAN, HUMAN.offsets[:1], SO3.identity(1, HUMAN.num_joints).wxyz)[0]
     # The model's own style is the even mixture of those who were chosen, or who showed both gaits, or of everybody.
@@ -381,11 +381,10 @@ def fit_units(
         leg_length_m=HUMAN_LEG_M,
         styles=people,
         default_style={person: 1.0 / len(named) for person in named},
-        gaits=gaits._replace(frequency=frequencies["stance"], events=round_to_single(tables.events)),
+        gaits=gaits._replace(frequency=frequencies["stance"]),
         tree=tree,
         rest_heights=np.array([flat[HUMAN.index(name), 1] for name in EFFECTORS]) / HUMAN_LEG_M,
         lent=lent,
-        heights=heights,
         frequencies=frequencies,
     )
 

@@ -12,7 +12,7 @@ from marey.base import BoolArray, FloatArray, InputError, Result, UnknownNameErr
 from marey.locomotion.fitting.fit import fit_units
 from marey.locomotion.fitting.quality import motion_distance, rms_degrees
 from marey.locomotion.fitting.trials import reject_outliers
-from marey.locomotion.model.locomotion_model import LocomotionModel, load_model
+from marey.locomotion.model.locomotion_model import LocomotionModel, level_runs, load_model
 from marey.locomotion.units.gait_unit import (
     MotionUnit,
     RejectedCycle,
@@ -203,7 +203,7 @@ def _append_style(
     return replace(
         model,
         styles=(*model.styles, name),
-        gaits=gaits._replace(**added, frequency=tables["stance"]),
+        gaits=level_runs(gaits._replace(**added, frequency=tables["stance"]), model.skeleton, model.leg_length_m),
         frequencies=tables,
         lent=np.concatenate([model.lent, lent[None]]),
     )

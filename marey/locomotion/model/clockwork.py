@@ -16,10 +16,12 @@ from marey.lie.kernels import conjugate, multiply, quaternion_at, write_rotation
 from marey.locomotion.model.locomotion_model import GaitArrays
 from marey.locomotion.model.synthesis import (
     BANK_AT,
+    BOUNCE_AT,
     HEADING_AT,
     LEG_AT,
     PHASE_AT,
     PITCH_AT,
+    RATE_AT,
     RUN_AT,
     S_N,
     X_AT,
@@ -28,9 +30,11 @@ from marey.locomotion.model.synthesis import (
     copy_values,
     evaluate_cadence,
     evaluate_foot_events,
+    gait_weight,
     normalise_speed,
     write_effectors,
     write_pose,
+    write_rhythm,
 )
 from marey.locomotion.planning.parameters import (
     BANK,
@@ -81,7 +85,7 @@ class WalkerState(NamedTuple):
     held: BoolArray  # (4,) effectors on the ground
     settling: FloatArray  # (6,) small steps of a stand, and whether the walker has just been placed
     until: FloatArray  # (4,) [s] to the start of the next plants of effectors in the air
-    places: FloatArray  # (7, 9) placings: now, when each of them lands, and in the middle of each foot's stance
+    places: FloatArray  # (7, 14) placings: now, when each of them lands, and in the middle of each foot's stance
     shift: FloatArray  # (4, 3) [m] landings are moved by this, to where the raw foot is in the middle of its stance
     yaw: FloatArray  # (2,) [rad] and turned by this
     ease: FloatArray  # (4, 3) [m] effectors as shown last, before foot plants and small steps
@@ -180,12 +184,23 @@ def integrate_clock(
 
 
 @kernel
-def write_placement(gaits: GaitArrays, state: FloatArray, values: FloatArray, out: FloatArray) -> None:
-    """Placing ``(9,)`` of a body with these parameters; its posture has a speed of its own."""
+def write_placement(
+    gaits: GaitArrays, build: BodyArrays, state: FloatArray, values: FloatArray, out: FloatArray
+) -> None:
+    """Placing ``(14,)`` of a body with these parameters; its posture has a speed of its own."""
     out[S_N] = max(values[POSTURE], 0.0) ** (1.0 / gaits.power)
     out[RUN_AT], out[PHASE_AT] = values[RUN], state[PHASE]
     out[X_AT], out[Z_AT], out[HEADING_AT] = state[X], state[Z], state[HEADING]
     out[LEG_AT], out[BANK_AT], out[PITCH_AT] = values[LEG], values[BANK], values[PITCH]
+    # How a runner bounces; who walks does not
+    out[BOUNCE_AT], out[RATE_AT] = 0.0, 0.0
+    for k in range(values.shape[0] - STYLES):
+        out[BOUNCE_AT] += values[STYLES + k] * gait_weight(gaits, k, 1, values[RUN])
+    if out[BOUNCE_AT] > 0.0:
+        out[RATE_AT], events = cycle_rate(gaits, build, values), np.empty(8)
+        s_n = normalise_speed(values[SPEED], values[LEG], build.own_leg, build.froude)
+        evaluate_foot_events(gaits, s_n, values[RUN], values[STYLES:], events)
+        write_rhythm(values[SPEED] / values[LEG], events, out)
 
 
 @kernel
@@ -261,7 +276,7 @@ def advance_walker(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, wa
     # The state now, from the anchor on
     copy_values(walker.state, clock)
     integrate_clock(gaits, build, plan, walker.state, clock[NOW], TO_TIME)
-    write_placement(gaits, walker.state, walker.here, walker.places[0])
+    write_placement(gaits, build, walker.state, walker.here, walker.places[0])
     if settling[STOOD] > 0.0:
         # Standing on both feet, phase where the first step begins; a foot that stands oddly makes one small step.
         if clock[NOW] < plan.knots[plan.knots.shape[0] - 1] or walker.here[TURN] != 0.0:
@@ -332,7 +347,7 @@ def predict_landings(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, 
             copy_values(state, walker.clock)
             integrate_clock(gaits, build, plan, state, now + walker.until[e], TO_TIME)
             interpolate_plan(plan, int(walker.clock[KNOT]), now + walker.until[e], there)
-            write_placement(gaits, state, there, walker.places[1 + e])
+            write_placement(gaits, build, state, there, walker.places[1 + e])
             if e % 2 == 0:
                 # From the strike of the heel to the middle of its flat stance, where the raw foot moves least
                 middle, hertz = now + walker.until[e], cycle_rate(gaits, build, there)
@@ -345,7 +360,7 @@ def predict_landings(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, 
                 copy_values(state, walker.clock)
                 integrate_clock(gaits, build, plan, state, middle, TO_TIME)
                 interpolate_plan(plan, int(walker.clock[KNOT]), middle, there)
-                write_placement(gaits, state, there, walker.places[5 + e // 2])
+                write_placement(gaits, build, state, there, walker.places[5 + e // 2])
 
 
 @kernel

@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marey.base import BoolArray, FloatArray, InputError, MareyError, TensorFormat
+from marey.lie import SO3
 from marey.locomotion.checks import check_name, check_positive, check_weights
 from marey.locomotion.model.jump_model import JumpModel
 from marey.locomotion.planning.parameters import SCALINGS
 from marey.models import Components, HierarchicalModel, Leaf, Person, SpeedLaw
+from marey.motion import Motion, centre_of_mass
 from marey.skeleton import HUMAN, Skeleton
 
 EVENTS: Final = ("RHS", "RTS", "RHO", "RTO", "LHS", "LTS", "LHO", "LTO")
@@ -96,7 +98,6 @@ class LocomotionModel:
     rest_heights: FloatArray  # (4,) of EFFECTORS above the floor, over leg length
     frequencies: Mapping[str, FloatArray]  # (K, 2, G) [Hz] by timing
     lent: BoolArray  # (K, 2) this person never showed this gait: it is the common one in the person's posture
-    heights: FloatArray  # (K, 2, N) over leg length: what the root's height in runs was corrected by
     jumps: Mapping[str, JumpModel] = field(default_factory=dict[str, JumpModel])
     info: Mapping[str, Any] = field(default_factory=dict[str, Any])  # clips, settings and figures of the fit
 
@@ -155,7 +156,6 @@ class LocomotionModel:
             "means": self.gaits.means,
             "limits": self.gaits.limits,
             "events": to_single(self.gaits.events),
-            "heights": to_single(self.heights),
             "lent": self.lent.astype(np.uint8),
             "rest_heights": self.rest_heights,
             "scale": np.array([self.leg_length_m / HUMAN_LEG_M]),
@@ -247,7 +247,6 @@ def expand_gait_arrays(
     limits: FloatArray,
     *,
     num_frames: int,
-    heights: FloatArray | None = None,
 ) -> GaitArrays:
     r"""Multiply a tree out.
 
@@ -263,8 +262,6 @@ def expand_gait_arrays(
         means: ``(J, 4)`` wxyz.
         limits: ``(2,)`` [1/s] fastest walk and run.
         num_frames: of a unit.
-        heights: ``(K, 2, N)`` over leg length: correction of the root's height in runs, level and per speed, by which
-            flights fall freely.
     """
     people = tuple(tree.people)
     columns = standing.shape[1]
@@ -281,9 +278,6 @@ def expand_gait_arrays(
             line = middle + law.offset @ lifting
             base[k, t] = line.reshape(num_frames, columns)
             lift[k, t, 0] = (law.slope @ lifting).reshape(num_frames, columns)
-            if heights is not None and gait == "run":
-                base[k, t, :, 1] += heights[k, 0]
-                lift[k, t, 0, :, 1] += heights[k, 1]
             # What is left of standing: theta_0 - b
             lift[k, t, 1] = standing[k] - base[k, t]
             slowest[k, t], power = law.slowest, law.power
@@ -296,6 +290,81 @@ def expand_gait_arrays(
         np.ones(shape, dtype=np.bool_), speeds, np.zeros((*shape, len(speeds))),
         np.zeros((*shape, len(speeds), len(EVENTS))), means, limits,
     )  # fmt: skip
+
+
+LEVEL_SPEEDS: Final = (1.2, 0.85)  # [-] of the slowest and fastest run: a line in speed serves best between them
+FLAT_PHASES: Final = (0.02, 0.13)  # of a run, at which the sole comes down
+# [-] of a stance: the middle of its force; [-] of the leg: how far the middle of the foot is behind the body then, at
+# least and at most; in most runs of 02, 09, 16 and 35
+FORCE_MIDDLE: Final = 0.44
+FEET_BEHIND: Final = (0.065, 0.1)
+HALF_STEP_WIDTHS: Final = (0.01, 0.045)  # [-] of the leg: how far aside a runner's feet stand, at least and at most
+
+
+def level_runs(gaits: GaitArrays, skeleton: Skeleton, leg_m: float) -> GaitArrays:
+    """Return gaits in whose runs both feet stand under the body, and the centre of mass goes on evenly above them.
+
+    Means of captured runs float or plunge, and lines through few speeds put their feet beside the body. The engine adds
+    the path that gravity and the forces of a stance ask for (:func:`marey.locomotion.model.synthesis.add_bounce`).
+    Stances are those of the tables of events.
+    """
+    base, lift, run = gaits.base.copy(), gaits.lift.copy(), GAITS.index("run")
+    limits = np.broadcast_to(gaits.limits[run], gaits.slowest[:, run].shape)
+    speeds = np.stack([LEVEL_SPEEDS[0] * gaits.slowest[:, run], LEVEL_SPEEDS[1] * limits])  # (2, K)
+    joints = np.array([skeleton.index(name) for name in EFFECTORS]).reshape(2, 2)
+    hips = [skeleton.index(f"{side}_hip") for side in ("right", "left")]
+    count = base.shape[2]
+    first, last = (round(part * count) for part in FLAT_PHASES)
+    flat = np.arange(first, last + 1, dtype=np.int64)
+    down = np.stack([flat, (flat + count // 2) % count])  # (2, S) when the right and the left sole come down
+
+    def pose() -> tuple[FloatArray, FloatArray]:
+        """Centre of mass ``(2, K, N, 3)`` and joints ``(2, K, N, J, 3)`` of both speeds, over leg length."""
+        rows = base[:, run] + speeds[..., None, None] * lift[:, run, 0]
+        wxyz = SO3(gaits.means) @ SO3.exp(rows[..., 3:].reshape(-1, len(gaits.means), 3))
+        unit = Motion(skeleton, 1.0, leg_m * rows[..., :3].reshape(-1, 3), wxyz)
+        positions = unit.joint_positions().reshape(*rows.shape[:-1], -1, 3)
+        return centre_of_mass(unit).reshape(*rows.shape[:-1], 3) / leg_m, positions / leg_m
+
+    def take_out(columns: slice, away: FloatArray) -> None:
+        """Take the line in speed through ``away`` ``(2, K, ...)`` out of the runs, and of what they lack to a stand."""
+        span = (speeds[1] - speeds[0])[:, None, None]
+        slope = (away[1] - away[0]) / span
+        level = away[0] - speeds[0][:, None, None] * slope
+        base[:, run, :, columns] -= level
+        lift[:, run, 0, :, columns] -= slope
+        lift[:, run, 1, :, columns] += level
+
+    # Legs are turned as a whole about the axes ahead and across, until both feet stand in the same places.
+    centres, p = pose()
+    feet = np.stack([p[..., joints[s], :].mean(axis=-2) - centres for s in (0, 1)])  # (2, 2, K, N, 3)
+    high = float(p[..., hips, 1].mean() - p[..., joints, 1].mean())
+    aside = np.stack([feet[s, ..., down[s], 0].mean(axis=0) for s in (0, 1)])
+    half = np.clip(0.5 * (aside[1] - aside[0]), *HALF_STEP_WIDTHS)
+    stances = [np.interp(speeds[:, k], gaits.speeds, gaits.events[k, run, :, 3]) for k in range(len(base))]
+    middle = FORCE_MIDDLE * np.stack(stances, axis=1) * count  # (2, K) frame, between two
+    low = middle.astype(np.int64)
+    for s, place in enumerate((-half, half)):
+        at = 3 + 3 * hips[s]
+        turns = np.zeros((*speeds.shape, 1, 3))
+        before, after = (
+            np.take_along_axis(feet[s, ..., 2], (low[..., None] + s * (count // 2) + k) % count, axis=-1)
+            for k in (0, 1)
+        )
+        then = before + (middle - low)[..., None] * (after - before)
+        turns[..., 0] = (np.clip(then, -FEET_BEHIND[1], -FEET_BEHIND[0]) - then) / high
+        turns[..., 0, 2] = (aside[s] - place) / high
+        take_out(slice(at, at + 3), turns)
+    # The centre of mass without what is not its mean, and as high as the soles that come down ask
+    centres, p = pose()
+    rest = skeleton.rest_positions()[joints][..., 1] / leg_m
+    heights = np.mean(
+        [(p[..., joints[s], 1] - rest[s]).min(axis=-1)[..., down[s]].mean(axis=-1) for s in (0, 1)], axis=0
+    )
+    away = centres - centres.mean(axis=2, keepdims=True)
+    away[..., 1] += heights[..., None]
+    take_out(slice(0, 3), away)
+    return gaits._replace(base=base, lift=lift)
 
 
 SHIPPED_MODEL: Final = Path(__file__).parents[1] / "data" / "locomotion.safetensors"
@@ -328,16 +397,16 @@ def load_model(path: AnyPath | None = None) -> LocomotionModel:
         # Gaits are multiplied out again from the tree and the standing poses.
         num_added = len(tensors.get(f"{ADDED_PREFIX}base", ()))
         tree = _read_tree(tensors, list(styles[: len(styles) - num_added]))
-        named = ("standing", "means", "limits", "heights", "events", "rest_heights")
-        standing, means, limits, heights, events, rest = (_to_double(tensors[name]) for name in named)
-        gaits = expand_gait_arrays(tree, standing, means, limits, num_frames=int(facts["num_frames"]), heights=heights)
+        named = ("standing", "means", "limits", "events", "rest_heights")
+        standing, means, limits, events, rest = (_to_double(tensors[name]) for name in named)
+        gaits = expand_gait_arrays(tree, standing, means, limits, num_frames=int(facts["num_frames"]))
         if num_added:
             parts = {part: _to_double(tensors[f"{ADDED_PREFIX}{part}"]) for part in ADDED_PARTS}
             for part in ("standing", "slope", "offset", "has_gait"):
                 parts[part] = np.repeat(getattr(gaits, part)[:1], num_added, axis=0)
             gaits = gaits._replace(**{n: np.concatenate([getattr(gaits, n), more]) for n, more in parts.items()})
         found = {name: _to_double(tensors[f"{TIMING_PREFIX}{name}"]) for name in TIMINGS}
-        gaits = gaits._replace(events=events, frequency=found["stance"])
+        gaits = level_runs(gaits._replace(events=events, frequency=found["stance"]), skeleton, leg_m)
         # Jump models by kind; none in a file without them
         jumps: dict[str, JumpModel] = {}
         for kind in facts["jumps"]:
@@ -354,7 +423,6 @@ def load_model(path: AnyPath | None = None) -> LocomotionModel:
             rest,
             found,
             np.asarray(tensors["lent"], dtype=np.bool_),
-            heights,
             jumps,
             cast(Mapping[str, Any], facts["info"]),
         )

@@ -7,7 +7,7 @@ are few and not deep.
 
 from __future__ import annotations
 
-from math import cos, floor, sin, sqrt
+from math import cos, floor, pi, sin, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from marey.base import FloatArray, IntArray, kernel
 from marey.lie.kernels import conjugate, exp, log, multiply, quaternion_at, rotate, write_rotation
 from marey.locomotion.model.locomotion_model import GaitArrays
+from marey.locomotion.planning.parameters import GRAVITY
 
 
 @kernel
@@ -124,11 +125,17 @@ def add_unit_row(
 
 # Columns of a placing
 S_N, RUN_AT, PHASE_AT, X_AT, Z_AT, HEADING_AT, LEG_AT, BANK_AT, PITCH_AT = 0, 1, 2, 3, 4, 5, 6, 7, 8
+RATE_AT, PATH_AT, STANCE_AT, MIDDLE_AT, BOUNCE_AT = 9, 10, 11, 12, 13
+NUM_PLACING = 14
 TRUNK_PART = (
     0.8  # [-] of the lean of a start, that the spine adds: captured runners (127_04) lean twice as far as a pendulum
 )
 TRUNK_LEVER = 0.18  # [-] of the leg: how far the centre of mass goes ahead for each radian of that
 CENTRE_PART = 1.05  # [-] of the leg: height of the centre of mass
+PRESSURE_PART = 1.25  # [-] of the way of a stance, that the pressure goes under the body; runs tip as gravity asks
+LOADED_PART = 0.94  # [-] of a stance: a foot that has just touched, or is about to leave, presses hardly at all
+FORCE_SKEW = 0.5  # [-] runs of 02, 09, 16 and 35: the middle of the force is 0.015 s before that of the stance
+SLOW_BOUNCE = 10.5  # [-] gravity over leg and squared cadence, beyond which slow steps bounce less than they could
 
 
 class BodyArrays(NamedTuple):
@@ -183,16 +190,82 @@ def write_unit(
 
 
 @kernel
+def write_rhythm(speed_over_leg: float, events: FloatArray, at: FloatArray) -> None:
+    """Complete a placing whose cadence is known: way of a cycle, part of it that a foot stands, phase of its middle."""
+    at[PATH_AT] = speed_over_leg / at[RATE_AT] if at[RATE_AT] > 0.0 else 0.0
+    at[STANCE_AT] = 0.5 * LOADED_PART * (events[3] - events[0] + events[7] - events[4])
+    at[MIDDLE_AT] = 0.25 * (events[3] + events[0] + events[7] + events[4] - 1.0)
+
+
+@kernel
+def add_bounce(at: FloatArray, columns: FloatArray) -> None:
+    r"""Add the path of a runner's centre of mass about its mean, over leg length, to the columns of the root.
+
+    With :math:`\psi` the phase from the middle of the nearest stance, :math:`d` the part of a cycle that a foot stands,
+    :math:`\theta = \pi\psi/d` and :math:`\kappa = g / (l f^2)`, the force is one smooth hump, which rises sooner than
+    it falls and whose impulse carries the weight over a step,
+
+    .. math:: y'' = \kappa (F - 1), \quad z'' = \kappa F\,p\,(\psi - \bar\psi) / h, \qquad
+              F = \frac{\pi}{4 d}\big(\cos\theta - \tfrac a2\sin 2\theta\big) \text{ on one foot, } 0 \text{ in flight}
+
+    (half a sine in [Alexander1989]_, :math:`a = 0`); level forces meet in the centre of mass, at height :math:`h`, over
+    a foot that goes back by :math:`p` a cycle and is under it at the middle :math:`\bar\psi = -a d/8` of the force.
+    Both are integrated in closed form; in flight the body falls freely, at a constant speed.
+    """
+    if at[BOUNCE_AT] <= 0.0 or at[RATE_AT] <= 0.0:
+        return
+    kappa = GRAVITY / (at[LEG_AT] * at[RATE_AT] ** 2)
+    # Steps that take so long would throw the body high: they are taken with less of a hump.
+    kappa *= at[BOUNCE_AT] * min(1.0, (SLOW_BOUNCE / kappa) ** 1.5)
+    d = min(max(at[STANCE_AT], 0.1), 0.5)
+    psi = at[PHASE_AT] - at[MIDDLE_AT]
+    psi -= 0.5 * floor(2.0 * psi + 0.5)
+    flight, k3 = 0.25 - 0.5 * d, (d / pi) ** 3  # half of a flight
+    # Heights without their mean; z is the same before and after a step.
+    mean = 4.0 * (d * d / (4.0 * pi * pi) + d**3 / 48.0 + (d * d / 8.0 - 0.5 * flight**2) * flight + flight**3 / 6.0)
+    drift = -8.0 * k3 - 4.0 * flight * d * d / pi * (0.5 - FORCE_SKEW**2 / 32.0)
+    if 2.0 * abs(psi) < d:
+        theta, middle = pi * psi / d, -0.125 * FORCE_SKEW * d
+        y = mean - d / (4.0 * pi) * cos(theta) - 0.5 * psi * psi
+        y += FORCE_SKEW * (d / (32.0 * pi) * sin(2.0 * theta) + 0.25 * flight * psi)
+        # Double integrals of psi cos, cos, psi sin and sin
+        z = 2.0 * k3 * sin(theta) + (d / pi) ** 2 * (middle - psi) * cos(theta) + drift * psi
+        z += 0.125 * FORCE_SKEW * ((d / pi) ** 2 * (psi - middle) * sin(2.0 * theta) + k3 * (1.0 + cos(2.0 * theta)))
+    else:
+        u = 0.25 - abs(psi)
+        side = 1.0 if psi > 0.0 else -1.0
+        y = mean - d * d / 8.0 + 0.5 * (flight * flight - u * u) + 0.125 * FORCE_SKEW * d * u * side
+        z = (2.0 * k3 + 0.5 * drift * d) * u / max(flight, 1e-12) * side
+    z *= 0.25 * pi / d * PRESSURE_PART * at[PATH_AT] / CENTRE_PART
+    columns[1] += kappa * y
+    columns[2] += kappa * z
+
+
+def synthesise_unit(gaits: GaitArrays, leg_m: float, speed_n: float, run: float, weights: FloatArray) -> FloatArray:
+    """Rows ``(N, D)`` of a steady gait on the model's own legs, as ``GaitArrays.row`` but with a runner's bounce."""
+    rows, at, events = gaits.row(speed_n, run, weights), np.zeros(NUM_PLACING), np.empty(8)
+    evaluate_foot_events(gaits, speed_n, run, weights, events)
+    at[LEG_AT], at[RATE_AT] = leg_m, evaluate_cadence(gaits, speed_n, run, weights)
+    write_rhythm(speed_n, events, at)
+    at[BOUNCE_AT] = float(gaits.shares(run, weights)[:, 1].sum())
+    for i in range(len(rows)):
+        at[PHASE_AT] = i / len(rows)
+        add_bounce(at, rows[i])
+    return rows
+
+
+@kernel
 def write_pose(
     gaits: GaitArrays, build: BodyArrays, weights: FloatArray, at: FloatArray, root: FloatArray, rotations: FloatArray
 ) -> None:
     """Fill ``root`` ``(3,)`` [m] and the first rows of ``rotations`` ``(J, 4)``, as many as are given.
 
-    ``at`` ``(9,)`` is a placing. A body that turns or changes its speed leans, and its centre of mass stays over its
+    ``at`` ``(14,)`` is a placing. A body that turns or changes its speed leans, and its centre of mass stays over its
     way: its feet go out, or come down behind and ahead.
     """
     columns = np.empty(3 + 3 * rotations.shape[0])
     write_unit(gaits, build.cubic, weights, at, columns, rotations)
+    add_bounce(at, columns)
     half = 0.5 * at[HEADING_AT]
     bank = (cos(0.5 * at[BANK_AT]), 0.0, 0.0, -sin(0.5 * at[BANK_AT]))
     pitch = (cos(0.5 * at[PITCH_AT]), sin(0.5 * at[PITCH_AT]), 0.0, 0.0)

@@ -25,21 +25,30 @@ from marey.locomotion.model.clockwork import (
     X,
     advance_walker,
     cycle_rate,
+    write_placement,
     write_walker_frame,
 )
 from marey.locomotion.model.locomotion_model import EVENTS, GaitArrays
-from marey.locomotion.model.synthesis import BodyArrays, evaluate_foot_events, write_effectors, write_pose
+from marey.locomotion.model.synthesis import (
+    NUM_PLACING,
+    BodyArrays,
+    evaluate_foot_events,
+    write_effectors,
+    write_pose,
+)
 from marey.locomotion.planning.parameters import (
     FOLLOWING,
     HASTE,
     LEG,
     MAX_MID_STANCE_S,
+    POSTURE,
     RUN,
     SPEED,
     STYLES,
     TURN,
     GaitParameters,
     PostureLaw,
+    StepLaw,
     comfortable_times,
     overlay_plan,
     plan_constant,
@@ -127,6 +136,11 @@ class GaitWalker:
         return GaitParameters.from_row(self._arrays.here)
 
     @property
+    def run(self) -> float:
+        """Share of running now."""
+        return float(self._arrays.here[RUN])
+
+    @property
     def intent(self) -> tuple[int, float]:
         """Number that another plan changes, and the side of the small step under way, or -1."""
         return self._num_plans, float(self._arrays.settling[FOOT])
@@ -175,6 +189,11 @@ class GaitWalker:
             times, rows = np.r_[0.0, times], np.concatenate([self._arrays.here[None], rows])
         self._replan(*plan_through_knots(times, rows, self._arrays.here, self._posture))
 
+    def keep_step(self, step_m: float | None) -> None:
+        """Make steps of one length [m] from the next change of parameters on, at any speed; None: as the gait is."""
+        speeds, hertz = self.frequency_table()
+        self._posture = self._posture._replace(step=None if step_m is None else StepLaw.fit(step_m, speeds, hertz[0]))
+
     def place(self, phase: float, position: ArrayLike, heading_rad: float) -> None:
         """Put the walker at a phase and a place at once; the plan goes on."""
         arrays, at = self._arrays, np.asarray(position, dtype=np.float64)
@@ -189,9 +208,9 @@ class GaitWalker:
 
     def advance(self, dt: float) -> tuple[str, ...]:
         """Move on by ``dt`` [s]; returns the foot events that were passed."""
-        before = self._arrays.held.copy()
+        before = self._arrays.held.tolist()
         advance_walker(self._gaits, self._build, self._plan, self._arrays, dt)
-        after = self._arrays.held
+        after = self._arrays.held.tolist()
         return tuple(EVENTS[_STARTS[e] if after[e] else _ENDS[e]] for e in range(4) if after[e] != before[e])
 
     def frame(self) -> RawFrame:
@@ -206,8 +225,12 @@ class GaitWalker:
         self, phase: float, speed: float, run: float, position: ArrayLike, heading_rad: float
     ) -> tuple[FloatArray, FloatArray]:
         """Root and local rotations of a steady gait at a phase and a place; styles and size are those of now."""
-        here, at = self._arrays.here, np.asarray(position, dtype=np.float64)
-        place = np.array([self.normal_speed(speed), run, phase, at[0], at[1], heading_rad, here[LEG], 0.0, 0.0])
+        here, place = self._arrays.here.copy(), np.empty(NUM_PLACING)
+        here[SPEED], here[RUN], here[FOLLOWING] = speed, run, 0.0
+        step = self._posture.step
+        here[POSTURE] = self.normal_speed(speed if step is None else min(speed, step.slow)) ** self._gaits.power
+        state = np.array([0.0, 0.0, 0.0, phase, *np.asarray(position, dtype=np.float64), heading_rad])
+        write_placement(self._gaits, self._build, state, here, place)
         root, rotations = np.empty(3), np.empty((len(self._build.offsets), 4))
         write_pose(self._gaits, self._build, here[STYLES:], place, root, rotations)
         return root, rotations
@@ -218,7 +241,9 @@ class GaitWalker:
         It is where they are, unplanted, in the middle of the flat stance of a gait that goes straight on. The plants
         lay the foot level from the ankle on. ``side`` 0 is right, 1 left.
         """
-        events, hertz = self.events(speed, run)[4 * side : 4 * side + 4], self.frequency(speed, run)
+        step = self._posture.step
+        hertz = self.frequency(speed, run) if step is None else 0.5 * speed / step.step_m
+        events = self.events(speed if step is None else min(speed, step.slow), run)[4 * side : 4 * side + 4]
         middle = max(0.5 * float(events[1] + events[2]) - float(events[0]), 0.0)
         ahead = speed * min(middle / hertz, MAX_MID_STANCE_S) if hertz > 0.0 else 0.0
         place = np.asarray(position, dtype=np.float64) + ahead * np.array([np.sin(heading_rad), np.cos(heading_rad)])
@@ -295,7 +320,7 @@ class GaitWalker:
 def allocate_walkers(num_parameters: int, *batch: int) -> WalkerState:
     """Memory of walkers that have not begun, characters first."""
     shapes: dict[str, tuple[int, ...]] = {"clock": (7,), "state": (7,), "here": (num_parameters,), "settling": (6,)}
-    shapes |= {"until": (4,), "places": (7, 9), "shift": (4, 3), "yaw": (2,), "ease": (4, 3), "feet": (4, 3)}
+    shapes |= {"until": (4,), "places": (7, NUM_PLACING), "shift": (4, 3), "yaw": (2,), "ease": (4, 3), "feet": (4, 3)}
     arrays = {name: np.zeros((*batch, *shape)) for name, shape in shapes.items()}
     arrays["settling"] += INITIAL_SETTLING
     held, touch = np.zeros((*batch, 4), dtype=np.bool_), np.ones((*batch, 4), dtype=np.bool_)

@@ -25,8 +25,10 @@ BODY: Final = slice(POSTURE, HASTE)  # columns that follow the others, as fast a
 FOLLOWING: Final = slice(POSTURE, STYLES)  # and all that follow
 HASTE_S: Final = 0.3  # [s] who brakes steps as fast as so long ago; who turns, as if braking as hard
 BODY_RATES: Final = np.array([3.0, 0.8, 0.8])  # [1/s] standing to a brisk walk's posture in 0.4 s; [rad/s] of lean
-MAX_LEAN: Final = 0.35  # [rad] inwards, forwards or backwards
+BRAKING_LEAN: Final = 1.25  # [-] of the lean that balances it: who stops sits back, and steps less far ahead
+MAX_LEAN: Final = 0.6  # [rad] inwards, forwards or backwards
 ACCELERATION: Final = (1.5, 2.0)  # [m/s²] at most, of who walks and who runs and is given no time
+BRAKING: Final = (1.5, 1.5)  # [m/s²] likewise, of who slows down: harder, runners tip over
 GAIT_CHANGE: Final = (
     0.45,
     0.3,
@@ -63,12 +65,32 @@ class GaitParameters(NamedTuple):
         return cls(float(row[SPEED]), float(row[RUN]), float(row[TURN]), float(row[LEG]), row[STYLES:].copy())
 
 
+class StepLaw(NamedTuple):
+    """Steps of one length, as stairs ask for: the posture of the gait whose steps are so long, at another cadence."""
+
+    step_m: float
+    slow: float  # [m/s] speed at which the steps of the steady gait are so long
+    speeds: FloatArray  # (G,) [m/s]
+    hertz: FloatArray  # (G,) [Hz] cycles of the steady walk at these speeds
+
+    @classmethod
+    def fit(cls, step_m: float, speeds: FloatArray, hertz: FloatArray) -> StepLaw:
+        """Find the speed [m/s] whose steps are ``step_m`` long."""
+        steps = 0.5 * speeds / np.maximum(hertz, 1e-9)
+        return cls(step_m, float(np.interp(step_m, steps, speeds)), speeds, hertz)
+
+    def haste(self, speed: FloatArray) -> FloatArray:
+        """How much faster [m/s] the steady gait of the wanted cadence is, ``(...)``."""
+        return np.where(speed > 0.0, np.interp(0.5 * speed / self.step_m, self.hertz, self.speeds) - speed, 0.0)
+
+
 class PostureLaw(NamedTuple):
     """Map from speed to posture: ``(normalised speed) ** power``, which linearises slow walks."""
 
     own_leg: float
     froude: bool
     power: float
+    step: StepLaw | None = None
 
     def of(self, rows: FloatArray, times: FloatArray | None = None) -> FloatArray:
         r"""Posture and leans ``(..., 3)`` of parameters ``(..., P)``; steady ones, or at times ``(..., M)`` [s].
@@ -77,28 +99,33 @@ class PostureLaw(NamedTuple):
         through the feet: :math:`\tan b = s\omega/g` and :math:`\tan p = \dot s/g`, at most ``MAX_LEAN``.
         """
         speed, leg = rows[..., SPEED], rows[..., LEG]
-        s_n = speed / (np.sqrt(leg * self.own_leg) if self.froude else leg)
+        own = speed if self.step is None else np.minimum(speed, self.step.slow)
+        s_n = own / (np.sqrt(leg * self.own_leg) if self.froude else leg)
         gain = np.zeros_like(speed)
         if times is not None and times.shape[-1] > 1:
             # At a knot the mean of both sides; a plan begins and ends without
             length = np.diff(times, axis=-1)
             slope = np.where(length > 1e-9, np.diff(speed, axis=-1) / np.maximum(length, 1e-9), 0.0)
             gain[..., 1:-1] = 0.5 * (slope[..., 1:] + slope[..., :-1])
+            gain = np.where(gain < 0.0, BRAKING_LEAN * gain, gain)
         leans = np.arctan(np.stack([speed * rows[..., TURN], gain], axis=-1) / GRAVITY)
         posture = np.maximum(s_n, 0.0) ** self.power
         return np.concatenate([posture[..., None], np.clip(leans, -MAX_LEAN, MAX_LEAN)], axis=-1)
 
 
-def compute_haste(rows: FloatArray) -> FloatArray:
+def compute_haste(rows: FloatArray, posture: PostureLaw, *, leans: bool = True) -> FloatArray:
     """How much faster [m/s] parameters ``(..., P)`` step than a steady straight gait: shorter and faster in leans."""
-    return HASTE_S * GRAVITY * np.maximum(np.maximum(-rows[..., PITCH], 0.0), np.abs(rows[..., BANK]))
+    if posture.step is not None:
+        return posture.step.haste(rows[..., SPEED])
+    lean = np.maximum(np.maximum(-rows[..., PITCH], 0.0), np.abs(rows[..., BANK]))
+    return HASTE_S * GRAVITY * lean * float(leans)
 
 
 def plan_constant(rows: FloatArray, posture: PostureLaw) -> tuple[FloatArray, FloatArray]:
     """A plan of one moment: ``knots`` ``(n, 1)`` and ``values`` ``(n, 1, P)`` of parameters ``(n, P)``, held."""
     values = rows[:, None].copy()
     values[:, :, BODY] = posture.of(values)
-    values[:, :, HASTE] = compute_haste(values)
+    values[:, :, HASTE] = compute_haste(values, posture)
     return np.zeros((len(rows), 1)), values
 
 
@@ -107,7 +134,8 @@ def comfortable_times(now: FloatArray, to: FloatArray) -> FloatArray:
     change, runs = np.abs(to - now), np.maximum(now[..., RUN], to[..., RUN])
     times = np.full(change.shape, SHORTEST_RAMP_S)
     # The steepest part of a smooth step is 1.5 times its mean.
-    most = ACCELERATION[0] + runs * (ACCELERATION[1] - ACCELERATION[0])
+    slow, fast = (np.where(to[..., SPEED] < now[..., SPEED], *pair) for pair in zip(BRAKING, ACCELERATION, strict=True))
+    most = slow + runs * (fast - slow)
     times[..., SPEED] = 1.5 * change[..., SPEED] / most
     times[..., TURN] = 1.5 * change[..., TURN] / TURN_ACCELERATION
     times[..., RUN] = times[..., SPEED]
@@ -219,5 +247,5 @@ def _append_posture(
     tail[:, -1, BODY] = asked[:, -1]
     knots = np.concatenate([times, length + missing * part[:, 0]], axis=1)
     values = np.concatenate([rows, tail], axis=1)
-    values[..., HASTE] = compute_haste(values) if hastes else 0.0
+    values[..., HASTE] = compute_haste(values, posture, leans=hastes)
     return knots, values

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marey.base import FloatArray, kernel
+from marey.base import BoolArray, FloatArray, kernel
 from marey.lie.kernels import (
     Quaternion,
     Vector,
@@ -30,17 +30,15 @@ from marey.lie.kernels import (
     unit,
     write_rotation,
 )
+from marey.locomotion.plants.hold import finish_foot, lower_root, read_ticks, tick_weights
 from marey.locomotion.plants.leg import (
     bend_direction,
-    bend_toes,
     get3,
-    get4,
     joint_in_world,
     leg_extension,
-    needed_toe_bend,
-    relax_toe_bend,
     saturate_length,
     set3,
+    write_leg_frames,
 )
 from marey.locomotion.plants.state import (
     ANKLE,
@@ -49,11 +47,9 @@ from marey.locomotion.plants.state import (
     TOE,
     FootState,
     LegArrays,
-    PlantForecast,
     PlantOptions,
     PlantState,
 )
-from marey.locomotion.plants.step import encode_foot_flags, update_feet
 
 ITERATIONS = 20
 CONVERGED_M = 1e-4  # [m] both tasks nearer than this
@@ -189,18 +185,18 @@ def pose_leg_priority(
 
 
 @kernel
-def plant_step_priority(
-    dt: float, forecast: PlantForecast, options: PlantOptions, legs: LegArrays, state: PlantState, root: FloatArray,
+def hold_frame_priority(
+    u: float, planted: BoolArray, options: PlantOptions, legs: LegArrays, state: PlantState, root: FloatArray,
     rotations: FloatArray,
 ) -> int:  # fmt: skip
-    """Plant the feet of one character in one frame, by damped least squares in two priorities."""
-    update_feet(dt, forecast, options, legs, state, root, rotations)
-    flags = 0
+    """Hold the feet of one character in one frame as :func:`hold_frame` does, by damped least squares."""
+    flags, weights = 0, tick_weights(u)
+    drop = lower_root(weights, state, root)
+    p_root = get3(root)
     for side in range(2):
         foot = state.feet[side]
-        ankle, miss = pose_leg_priority(foot, side, get3(foot.target), get4(foot.turn), legs, rotations)
-        needed, axis = needed_toe_bend(foot, side, ankle, get4(foot.turn), options.floor_y + foot.level, legs)
-        relax_toe_bend(foot, needed, dt)
-        bend_toes(foot, side, get4(foot.turn), axis, foot.toe_bend, legs, rotations)
-        flags |= encode_foot_flags(foot, side, ankle, miss)
+        write_leg_frames(foot, side, p_root, rotations, legs, options.scale)
+        target, turn, bend = read_ticks(foot, weights, drop)
+        ankle, miss = pose_leg_priority(foot, side, target, turn, legs, rotations)
+        flags |= finish_foot(foot, side, planted, options, (ankle, miss, turn, bend), legs, rotations)
     return flags

@@ -19,6 +19,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
 from marey.lie.kernels import (
+    Quaternion,
     Vector,
     add3,
     cross,
@@ -48,7 +49,7 @@ from marey.locomotion.plants.leg import (
     write_leg_frames,
     yaw_rotation,
 )
-from marey.locomotion.plants.placement import flat_foot_vector, write_foot_measures
+from marey.locomotion.plants.placement import flat_foot_vector, raise_heel, write_foot_measures
 from marey.locomotion.plants.state import (
     ANKLE,
     FOOT_RECORD,
@@ -63,14 +64,13 @@ from marey.locomotion.plants.state import (
     PlantOptions,
     PlantState,
 )
-from marey.locomotion.plants.step import raise_heel
 
 LEAVE_S = 0.08  # [s] a foot that leaves follows its raw path wholly after this time ...
 STEEP_RAD = (0.20, 0.90)  # [rad] ... or, from the first to the second, as its raw heel rises over its ball
-RUN_STEEP_RAD = (0.14, 0.85)  # [rad] of a runner, whose leg is straight at the push-off and has nothing to spare
+RUN_STEEP_RAD = (0.23, 0.95)  # [rad] of a runner, whose leg is straight at the push-off and has nothing to spare
 RISE_PART = 0.5  # [-] of that: the ball may rise
 ARRIVE_S = 0.02  # [s] before it lands a foot begins to slow down to rest ...
-REST_S = (0.06, 0.08)  # [s] ... until so long after it, in a walk and in a run
+REST_S = (0.06, 0.07)  # [s] ... until so long after it, in a walk and in a run
 GOAL_PART = 0.7  # [-] of the way from where a foot lands to where it is in mid-stance: there it stands
 NOTICE_S = 0.25  # [s] before it lands, a foot begins to turn to where it lands
 LONG_S = 0.4  # [s] how long the feet that a character begins with have been in the air
@@ -83,7 +83,7 @@ CLEARANCE_PART = (0.26, 0.30)  # [-] of a swing, at its begin and end, over whic
 BLUR_M = 0.008  # [m] width over which the lift sets in ...
 TOUCH_M = 0.003  # [m] ... and that of the point of a standing foot that is not held
 SINK_S = 0.10  # [s] in which a foot that lands above the floor, as in a run, comes down ...
-SINK_M = 0.05  # [m] ... from no higher
+SINK_M = 0.01  # [m] ... from no higher
 BROKEN_M = 0.002  # [m] a planted ankle farther from its goal is reported
 
 
@@ -349,12 +349,16 @@ BENT_LEG = (
     0.985,
 )  # [-] extension of a leg bent by 16 and 20 degrees, in a walk and in a run: the pelvis gives beyond it
 FORGET_S = 2.0  # [s] in which a standing leg forgets how far the hip was too high
+LANDING_S = 0.08  # [s] before it lands, a leg counts as one that stands
 DROP_HALF_S = 0.15  # [s] in which half of a lowering is done
 DROP_PART = 0.04  # [-] of the leg: the most that the pelvis is lowered
 
 
+TickWeights = tuple[float, float, float, float, float, float]
+
+
 @kernel
-def tick_weights(u: float) -> tuple[float, float, float, float, float, float]:
+def tick_weights(u: float) -> TickWeights:
     """Weights of six corrections, the third of which is ``u`` ticks past: a cubic B-spline over means 1, 2, 1 of three.
 
     A spline of the corrections is twice differentiable in time whatever they are, and depends on no frame rate.
@@ -387,11 +391,12 @@ def hold_tick(
         write_leg_frames(foot, side, p_root, rotations, legs, options.scale)
         write_foot_measures(foot, side, options.scale, legs)
         update_hold(foot, side, TICK_S, forecast, options)
-        # How far the hip is too high for a leg that stands: at most as straight as the raw one, or nearly so
+        # How far the hip is too high for a leg that stands or soon will: as straight as the raw one, or nearly so
         hip, ankle, target = row3(foot.origin, HIP), row3(foot.origin, ANKLE), get3(foot.target)
         reach, soft, _ = leg_extension(foot)
-        if foot.ankle_held or foot.toe_held:
-            if not was_down:
+        is_down = foot.ankle_held or foot.toe_held
+        if is_down or min(foot.ankle_ahead_s, foot.toe_ahead_s) < LANDING_S:
+            if is_down and not was_down:
                 foot.stance_drop, foot.needed_drop = foot.needed_drop, 0.0
             far = max(norm(subtract3(ankle, hip)), bent * reach)
             dx, dz = target[0] - hip[0], target[2] - hip[2]
@@ -432,6 +437,50 @@ def hold_tick(
 
 
 @kernel
+def lower_root(weights: TickWeights, state: PlantState, root: FloatArray) -> float:
+    """Lower a root as far as the legs need; returns how far [m]."""
+    drop = 0.0
+    for k in range(NUM_TICKS):
+        drop += weights[k] * state.drops[k]
+    root[1] -= drop
+    return drop
+
+
+@kernel
+def read_ticks(foot: FootState, weights: TickWeights, drop: float) -> tuple[Vector, Quaternion, float]:
+    """Target of an ankle [m], turn of its foot and bend [rad] of its toes, between ticks; the root has a ``drop``."""
+    target, tilt, bend = add3(row3(foot.origin, ANKLE), (0.0, drop, 0.0)), (0.0, 0.0, 0.0), 0.0
+    for k in range(NUM_TICKS):
+        target = add3(target, scale3(weights[k], row3(foot.shifts, k)))
+        tilt = add3(tilt, scale3(weights[k], row3(foot.turns, k)))
+        bend += weights[k] * foot.bends[k]
+    return target, exp(tilt), bend
+
+
+@kernel
+def finish_foot(
+    foot: FootState, side: int, planted: BoolArray, options: PlantOptions,
+    posed: tuple[Vector, float, Quaternion, float], legs: LegArrays, rotations: FloatArray,
+) -> int:  # fmt: skip
+    """Bend the toes of a leg that is posed, and return the bits of its contacts.
+
+    ``posed`` are the ankle reached and its miss [m], the turn of the foot and the least bend [rad] of its toes.
+    """
+    ankle, miss, turn, bend = posed
+    needed, axis = needed_toe_bend(foot, side, ankle, turn, options.floor_y, legs)
+    bend_toes(foot, side, turn, axis, max(needed, bend), legs, rotations)
+    heel = rotate(multiply(turn, quaternion_at(foot.world, ANKLE)), get3(foot.heel))
+    is_up = ankle[1] + heel[1] - options.floor_y > HEEL_UP_M * options.scale
+    # Contacts are those of the plan, kept or not; a heel that has risen with the gait is not down.
+    flags = 1 << (2 * side) if planted[2 * side] and not is_up else 0
+    flags |= 2 << (2 * side) if planted[2 * side + 1] else 0
+    held = planted[2 * side] or planted[2 * side + 1]
+    if held and (foot.ankle_barred or foot.toe_barred or miss > BROKEN_M * options.scale):
+        flags |= 16 << side
+    return flags
+
+
+@kernel
 def hold_frame(
     u: float, planted: BoolArray, options: PlantOptions, legs: LegArrays, state: PlantState, root: FloatArray,
     rotations: FloatArray,
@@ -450,34 +499,15 @@ def hold_frame(
     Returns:
         Bits 0-3: effector is planned to stand. Bits 4, 5: a plant of the right, left foot is not kept.
     """
-    flags = 0
-    weights, drop = tick_weights(u), 0.0
-    for k in range(NUM_TICKS):
-        drop += weights[k] * state.drops[k]
-    root[1] -= drop
+    flags, weights = 0, tick_weights(u)
+    drop = lower_root(weights, state, root)
     p_root = get3(root)
     for side in range(2):
         foot = state.feet[side]
         write_leg_frames(foot, side, p_root, rotations, legs, options.scale)
-        target, tilt, bend = add3(row3(foot.origin, ANKLE), (0.0, drop, 0.0)), (0.0, 0.0, 0.0), 0.0
-        for k in range(NUM_TICKS):
-            target = add3(target, scale3(weights[k], row3(foot.shifts, k)))
-            tilt = add3(tilt, scale3(weights[k], row3(foot.turns, k)))
-            bend += weights[k] * foot.bends[k]
-        turn = exp(tilt)
+        target, turn, bend = read_ticks(foot, weights, drop)
         ankle, miss = pose_leg(foot, side, target, turn, legs, rotations)
-        needed, axis = needed_toe_bend(foot, side, ankle, turn, options.floor_y, legs)
-        bend_toes(foot, side, turn, axis, max(needed, bend), legs, rotations)
-        heel = rotate(multiply(turn, quaternion_at(foot.world, ANKLE)), get3(foot.heel))
-        is_up = ankle[1] + heel[1] - options.floor_y > HEEL_UP_M * options.scale
-        # Contacts are those of the plan, kept or not; a heel that has risen with the gait is not down.
-        if planted[2 * side] and not is_up:
-            flags |= 1 << (2 * side)
-        if planted[2 * side + 1]:
-            flags |= 2 << (2 * side)
-        held = planted[2 * side] or planted[2 * side + 1]
-        if held and (foot.ankle_barred or foot.toe_barred or miss > BROKEN_M * options.scale):
-            flags |= 16 << side
+        flags |= finish_foot(foot, side, planted, options, (ankle, miss, turn, bend), legs, rotations)
     return flags
 
 

@@ -13,36 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen
 from marey.skeleton import RoleMap, Skeleton, foot_points, role_map, t_pose
 
-SETTLE_S = 0.06  # [s] easing time of an unannounced plant
-SINK_S = 0.08  # [s] a foot that lands above its rest height comes down in this time
-SINK_M = 0.04  # [m] at most so much
-ROLL_IN_S = 0.05  # [s] a toe is held this long after it touched at most: until then the foot rolls down on its heel
-ROLL_IN_M = 0.040  # [m] over a flat foot's: a toe that comes down from higher takes all of that time
-EASE_PART = 0.4  # [-] of the time to the next plant
-SWING_PART = 0.8  # [-] of that time: large corrections fade longer
-FADE_MPS, FADE_RADPS = 0.25, 1.5  # usual speeds of a large correction that fades
-SHORT_S = 0.06  # [s] shortest ease-out
-ANNOUNCED = 1.5  # [-] frames: a plant seen coming one frame ago was announced
-FASTEST_MPS, FASTEST_RADPS = 0.25, 2.0  # corrections are let go no faster: more would overshoot by centimetres
-ROLL_S = 0.10  # [s] a foot that rolls onto its toe is back on its own course after this time
-HALF_LIFE_S = 0.06  # [s] of lowering the root
-DROP_MPS = 0.3  # [m/s] fastest lowering of the root
-DROP_PART = 0.04  # [-] of the leg: the most that the root is lowered
-SEEN_S = 0.15  # [s] a foot that lands this soon starts to lower the root
 TWIST_RAD = 1.0471975511965976  # 60 degrees: a foot that was turned away more is let go (§III.2.5.5)
-SHOWN_M = 0.001  # [m] what is farther from where it is held is not held
-SEEN_M = 0.0005  # [m] an ankle farther from its target has missed it
-HEEL_M = 0.025  # [m] a heel whose raw one has risen this much over a planted toe rises
-TOE_M = 0.040  # [m] a toe whose raw one has risen this much has left: until then it rolls over its tip
-LEAVE_M = 0.015  # [m] the same for a toe that lags behind; and a root is not lowered for a heel that has risen so much
-TIPTOE_M = 0.03  # [m] a toe held over the ground goes up with its raw one, wholly from here on: it rolls on its tip
-LAG_M = 0.03  # [m] over the ground, more than while it stood
-CLOSE_M = 1e-4  # [m] beyond reach: a flat foot raises its heel
-UNSEEN_M = 1e9  # [m] lowest height of what is not held
-LOST_M = 0.02  # [m] beyond reach: the plant is over
-MARGIN_RAD = 0.05  # [rad] over which a heel that must rise takes over from one that rises
-FORCED_RAD = 0.35  # [rad] a heel that must rise this much more than it would has stayed behind: its toe is let go
-STEEP_RAD = 1.4  # [rad] a foot stands on its toe no steeper than this
 
 FEET: Final = ("right", "left")
 EFFECTOR_POINTS: Final = ("right_heel", "right_toe", "left_heel", "left_toe")
@@ -74,7 +45,6 @@ class LegArrays(NamedTuple):
     tip: FloatArray  # (2, 3) [m] end of the toes, on the sole, in the toe's frame
     pole: FloatArray  # (2, 3) front of the knee in the hip's frame
     rest: FloatArray  # (4,) [m] heights of right ankle, right toe, left ankle, left toe on flat feet
-    heel_drop: FloatArray  # (2,) [m] from the ankle down to the heel pad of a flat foot
     reach: FloatArray  # (2,) [m] leg length H: thigh, shank and height of the ankle
 
 
@@ -99,7 +69,7 @@ class PlantForecast(NamedTuple):
 class FootState:
     """Record of one foot that the kernel keeps from frame to frame; numpy's record has the same fields.
 
-    A correction that eases has its rate beside it. Frames of the leg are those of the raw motion in this frame.
+    Frames of the leg are those of the raw motion in this frame.
     """
 
     is_alive: bool  # a frame has been seen
@@ -107,40 +77,19 @@ class FootState:
     toe_held: bool
     ankle_barred: bool  # let go before the end of its plant
     toe_barred: bool
-    let_go_s: float  # [s] left of easing out the shift
-    turn_back_s: float  # [s] left of easing out the turn
-    settle_s: float  # [s] left of settling after a plant that nobody announced
     sink_s: float  # [s] left until a landed effector is all the way down
-    wait_s: float  # [s] left until a foot has rolled onto its toe
     yaw: float  # [rad] of the correction
-    yaw_rate: float
     tilt: Vector3  # [rad] rotation vector of the correction
-    tilt_rate: Vector3
-    ankle_shift: Vector3  # [m] of the correction
-    ankle_shift_rate: Vector3
-    toe_shift: Vector3  # [m]
-    toe_shift_rate: Vector3
-    posed_shift: Vector3  # [m] of the ankle as it was posed
-    posed_shift_rate: Vector3
     ankle_goal: Vector3  # [m] where it is held, is about to land, or was held last
     toe_goal: Vector3  # [m]
     heading: float  # [rad] of the foot
     ankle_ahead_s: float  # [s] to the next plant, one frame ago
     toe_ahead_s: float
-    raw_rotation: Vector4  # of the raw ankle one frame ago
     rise: float  # [m] over its rest height of an effector that comes down
-    rise_rate: float
     target: Vector3  # [m] what the leg is posed with in this frame: the ankle ...
     turn: Vector4  # ... and the turn of the foot against the raw one
     needed_drop: float  # [m] how far the hip is too high; held by ticks: the most in this stance ...
     stance_drop: float  # [m] ... and in the last one
-    level: float  # [m] of the ground under this foot, over the floor
-    level_rate: float
-    ankle_lowest: float  # [m] lowest height that the raw path of a held ankle has had
-    toe_lowest: float  # [m]
-    heel_risen: float  # [m] how far the raw heel of a held ankle has risen
-    toe_risen: float  # [m] how far the raw toe of a held toe has risen
-    least_lag: float  # [m] least distance over the ground that a held toe has had from its raw one
     toe_bend: float  # [rad] of toes that would pierce the floor
     shifts: Ticks  # [m] what is added to the raw ankle at the last ticks, the latest last ...
     turns: Ticks  # ... and the rotation vectors [rad] of the foot's turn ...
@@ -165,7 +114,6 @@ class FootState:
     flat: Vector2  # direction of a flat foot: left, ahead
     lateral: Vector3
     heel: Vector3  # [m]
-    heel_drop: float  # [m]
     origin: Points  # [m] of hip, knee, ankle and toe
     above: Rotations  # world rotation of the parent of each
     world: Rotations  # world rotation of each
@@ -234,7 +182,6 @@ def make_leg_arrays(
         np.array([sole[f"{s}_toe_end"] for s in FEET]),
         np.array([R[h].inverse() @ np.array([0.0, 0.0, 1.0]) for h in joints[:, 0]]),
         np.array(rest, dtype=np.float64),
-        heights[:, 0].copy(),
         bones[:, :2].sum(axis=1) + heights[:, 0],
     )
 

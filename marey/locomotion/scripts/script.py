@@ -32,6 +32,7 @@ from marey.locomotion.model.locomotion_model import load_model
 from marey.locomotion.plants.clip import plant_slide_mm
 from marey.locomotion.plants.state import EFFECTOR_POINTS
 from marey.locomotion.transitions.approach import REQUEST_KINDS, REQUEST_PRIORITIES
+from marey.measure import LEAST_METER_FRAMES, measure_motion
 from marey.motion import Motion, contact_positions, find_runs
 from marey.skeleton import Pose, contact_points
 
@@ -244,6 +245,7 @@ class ScriptReport(Result):
     distance_m: float
     slide_mean_mm: dict[str, float]  # a frame, by contact point, while it is planted
     slide_max_mm: dict[str, float]
+    scraped_m: float | None  # way of both feet over their floor, by the meter; None for a clip too short for it
     parts: tuple[PartReport, ...]
     warnings: tuple[str, ...]
 
@@ -256,10 +258,10 @@ class ScriptReport(Result):
         """One line for a reader."""
         jumps = sum(part.kind == "jump" for part in self.parts)
         extra = f", {jumps} jump{'s' if jumps > 1 else ''}" if jumps else ""
-        slide = max(self.slide_max_mm.values(), default=0.0)
+        scraped = f"; feet scrape {100.0 * self.scraped_m:.0f} cm in all" if self.scraped_m is not None else ""
         return (
             f"{self.name}  {self.num_frames} frames at {self.rate_hz:g} Hz, {self.seconds:.2f} s, "
-            f"{self.distance_m:.1f} m{extra}; planted feet slide {slide:.2f} mm a frame at most"
+            f"{self.distance_m:.1f} m{extra}{scraped}"
         )
 
 
@@ -338,6 +340,7 @@ class Performance:
             mean = _path_length_m(motion, start, stop) / max(part.stop_s - part.start_s, 1e-9)
             times = {"start_s": part.start_s, "stop_s": part.stop_s}
             parts.append(PartReport(name=element.name, line=line, mean_mps=mean, **times, **facts))
+        is_measured = motion.num_frames >= LEAST_METER_FRAMES
         return ScriptReport(
             name=script.name,
             seconds=motion.num_frames / motion.rate_hz,
@@ -346,6 +349,7 @@ class Performance:
             distance_m=_path_length_m(motion, 0, motion.num_frames),
             slide_mean_mm=dict(zip(EFFECTOR_POINTS, means, strict=True)),
             slide_max_mm={name: float(slides[:, k].max()) for k, name in enumerate(EFFECTOR_POINTS)},
+            scraped_m=float(measure_motion(motion).scraped_m[-1]) if is_measured else None,
             parts=tuple(parts),
             warnings=self.warnings,
         )

@@ -1,4 +1,4 @@
-r"""Compiled contact with a ground plane: a penalty along the normal and smoothed friction, each implicit.
+r"""Compiled contact with a ground plane and boxes on it: a penalty along the normal and smoothed friction, implicit.
 
 With the depth :math:`d = (x - q)\cdot n` a node that is in touch feels
 
@@ -6,7 +6,8 @@ With the depth :math:`d = (x - q)\cdot n` a node that is in touch feels
           t = -N\,\frac{D\,u_T}{\sqrt{u_T^T D\,u_T + D\,v_s^2}},\quad D = \mathrm{diag}(\mu_{f|b}^2, \mu_s^2)
 
 of [Engell2012]_ §20.5 with the clamp that is missing in print. D lies in the axes along and across the body, so that
-friction is :math:`\mu N` along each and an ellipse between; the power it takes is never negative.
+friction is :math:`\mu N` along each and an ellipse between; the power it takes is never negative. Among boxes a node
+feels the plane of the nearest surface, found at the start of each step.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marey.base import FloatArray, InputError, IntArray, frozen, kernel
+from marey.lie import SO3
 from marey.muscle.muscles.setup import make_edge_graph
 
 RECOVERY_FRACTION = 0.2  # [-] part of a depth that a step takes back: a deep node comes out slowly, without a jump
@@ -27,10 +29,13 @@ SLACK_M = 1e-9  # [m] a node this far below the plane after a step is in touch
 
 
 class ContactPlaneArrays(NamedTuple):
-    """A plane under one body, compiled."""
+    """A plane under one body and boxes on it, compiled."""
 
     point: FloatArray  # (3,) [m] on the plane
     normal: FloatArray  # (3,) unit, away from the ground
+    points: FloatArray  # (V, 3) [m] on the plane that each node feels in this step
+    normals: FloatArray  # (V, 3) of it
+    boxes: FloatArray  # (K, 5, 3) centre, half sizes, and the three axes in world
     stiffness: FloatArray  # (V,) [N/m]
     damping: FloatArray  # (V,) [N s/m]
     friction: FloatArray  # (3,) forwards, backwards, sideways
@@ -57,7 +62,7 @@ class ContactState(NamedTuple):
 @kernel
 def _normal_motion(x: FloatArray, v: FloatArray, j: int, ground: ContactPlaneArrays) -> tuple[float, float]:
     """Height of a node over the plane [m], and its velocity along the normal [m/s]."""
-    n, q = ground.normal, ground.point
+    n, q = ground.normals[j], ground.points[j]
     height = n[0] * (x[j, 0] - q[0]) + n[1] * (x[j, 1] - q[1]) + n[2] * (x[j, 2] - q[2])
     return height, n[0] * v[j, 0] + n[1] * v[j, 1] + n[2] * v[j, 2]
 
@@ -67,7 +72,7 @@ def _friction_block(
     x: FloatArray, j: int, u: FloatArray, load: float, ground: ContactPlaneArrays, out: FloatArray
 ) -> None:
     """Write the damping of friction at a node ``(3, 3)`` [N s/m]: the force is minus this times the velocity u."""
-    n, s = ground.normal, ground.smoothing * ground.smoothing
+    n, s = ground.normals[j], ground.smoothing * ground.smoothing
     # The body's axis at the node, in the plane; zero where friction has none.
     e0, e1, e2 = 0.0, 0.0, 0.0
     if ground.pairs.shape[0] > 0:
@@ -103,8 +108,48 @@ def _normal_damping(j: int, d: float, h: float, ground: ContactPlaneArrays) -> f
 
 
 @kernel
+def locate_planes(x: FloatArray, ground: ContactPlaneArrays) -> None:
+    """Write the plane of the nearest surface of ground and boxes for each node."""
+    inside, p, q, out = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
+    for j in range(x.shape[0] if ground.boxes.shape[0] > 0 else 0):
+        least = 0.0
+        for i in range(3):
+            ground.points[j, i], ground.normals[j, i] = ground.point[i], ground.normal[i]
+            least += ground.normal[i] * (x[j, i] - ground.point[i])
+        for box in ground.boxes:
+            # The node in the axes of the box, and the nearest point of the box
+            away = 0.0
+            for a in range(3):
+                p[a] = 0.0
+                for i in range(3):
+                    p[a] += box[2 + a, i] * (x[j, i] - box[0, i])
+                q[a] = min(max(p[a], -box[1, a]), box[1, a])
+                inside[a] = abs(p[a]) - box[1, a]
+                away += (p[a] - q[a]) ** 2
+            distance = sqrt(away)
+            face = 0
+            for a in range(1, 3):
+                face = a if inside[a] > inside[face] else face
+            # Outside: away from the nearest point; inside: through the nearest face
+            for a in range(3):
+                out[a] = (p[a] - q[a]) / distance if distance > SLACK_M else 0.0
+            if distance <= SLACK_M:
+                distance = inside[face]
+                out[face] = 1.0 if p[face] > 0.0 else -1.0
+                q[face] = out[face] * box[1, face]
+            if distance < least:
+                least = distance
+                for i in range(3):
+                    ground.points[j, i], ground.normals[j, i] = box[0, i], 0.0
+                    for a in range(3):
+                        ground.points[j, i] += q[a] * box[2 + a, i]
+                        ground.normals[j, i] += out[a] * box[2 + a, i]
+
+
+@kernel
 def predict_contacts(start: StepStart, ground: ContactPlaneArrays, active: IntArray) -> None:
     """Guess which nodes touch during a step: those below the plane at its end if nothing stops them."""
+    locate_planes(start.positions, ground)
     for j in range(active.shape[0]):
         d, u = _normal_motion(start.positions, start.velocities, j, ground)
         active[j] = 1 if d + start.step_s * u < SLACK_M else 0
@@ -131,10 +176,11 @@ def add_implicit_contact(
         forces: added to.
         blocks: added to; diagonal blocks of the matrix of the step.
     """
-    n, h, drag = ground.normal, start.step_s, np.empty((3, 3))
+    h, drag = start.step_s, np.empty((3, 3))
     for j in range(state.active.shape[0]):
         if state.active[j] == 0:
             continue
+        n = ground.normals[j]
         # The penalty -k d - c n^T u along the normal; all that goes with velocity is in the blocks.
         d, un = _normal_motion(start.positions, start.velocities, j, ground)
         hard = _normal_damping(j, d, h, ground)
@@ -184,9 +230,10 @@ def add_explicit_contact(
     Stiffness and damping are held where a step of h is stable. Friction never reverses a node:
     :math:`\|t\|\,h \le m\,\|u_T\|`. With ``adheres`` the normal force is that of Eq. 96 as printed, without the clamp.
     """
-    n, h, drag = ground.normal, start.step_s, np.empty((3, 3))
+    h, drag = start.step_s, np.empty((3, 3))
+    locate_planes(start.positions, ground)
     for j in range(loads.shape[0]):
-        loads[j] = 0.0
+        n, loads[j] = ground.normals[j], 0.0
         v, mass = start.velocities[j], start.masses[j]
         d, un = _normal_motion(start.positions, start.velocities, j, ground)
         if d >= 0.0:
@@ -217,9 +264,29 @@ STIFFNESS_PER_KG: Final = 2e6  # [1/s^2] of the mean mass of a node: sixteen nod
 SMOOTHING_M_S: Final = 1e-4  # [m/s] below this speed friction is a stiff damper; a tenth of that in print: no creep
 
 
+@dataclass(frozen=True, slots=True)
+class ContactBox:
+    """A box on the ground: a step, or a slope if it is tilted."""
+
+    centre: tuple[float, float, float]  # [m]
+    size: tuple[float, float, float]  # [m]
+    tilt_deg: float = 0.0  # about its own x: the far end (+z) goes down
+    turn_deg: float = 0.0  # about the vertical, afterwards
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite([*self.centre, *self.size, self.tilt_deg, self.turn_deg]).all() and min(self.size) > 0.0):
+            raise InputError(f"a box {self}", "Give finite numbers, and sizes above zero")
+
+    @property
+    def axes(self) -> FloatArray:
+        """Its three axes in world, one a row."""
+        turns = SO3.exp(np.deg2rad([0.0, self.turn_deg, 0.0])) @ SO3.exp(np.deg2rad([self.tilt_deg, 0.0, 0.0]))
+        return np.ascontiguousarray(turns.matrix().T)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ContactPlane:
-    """A plane that bodies rest and slide on.
+    """A plane that bodies rest and slide on, and boxes on it.
 
     Friction is one number, or three: forwards, backwards and sideways of the body's own axis, which is given in the
     rest shape and turns with the body.
@@ -232,6 +299,7 @@ class ContactPlane:
     friction: float | tuple[float, float, float] = 0.8
     axis: FloatArray | tuple[float, float, float] | None = None
     smoothing_m_s: float = SMOOTHING_M_S
+    boxes: tuple[ContactBox, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "point", frozen(self.point, 3, name="point"))
@@ -272,7 +340,13 @@ class ContactPlane:
         if self.axis is not None and np.ptp(self.frictions) > 0.0:
             pairs = find_axis_pairs(x, cells, np.asarray(self.axis))
         point, normal = np.array(self.point), np.array(self.normal)
-        return ContactPlaneArrays(point, normal, k, c, self.frictions, self.smoothing_m_s, pairs)
+        boxes = np.empty((len(self.boxes), 5, 3))
+        for row, box in zip(boxes, self.boxes, strict=True):
+            row[0], row[1], row[2:] = box.centre, 0.5 * np.array(box.size), box.axes
+        points, normals = np.tile(point, (len(x), 1)), np.tile(normal, (len(x), 1))
+        return ContactPlaneArrays(
+            point, normal, points, normals, boxes, k, c, self.frictions, self.smoothing_m_s, pairs
+        )
 
 
 def find_axis_pairs(nodes: FloatArray, cells: NDArray[np.integer], axis: FloatArray) -> IntArray:

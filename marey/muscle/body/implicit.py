@@ -190,15 +190,17 @@ class ImplicitScheme:
         stuck = body.carriers != FREE
         if body.ground is not None:
             stuck = stuck | (self.contact.active != 0)
-        loose = np.bincount(body.parts, weights=stuck) == 0
+        touching = body.surface_contact
+        parts = body.parts if touching is None else touching.merge_parts(body.parts)
+        loose = np.bincount(parts, weights=stuck) == 0
         if loose.any():
             decay = 1.0 / (1.0 + h * body.settings.damping[0])
-            restore_momentum(body.parts, loose, start, drive, decay, new)
+            restore_momentum(parts, loose, start, drive, decay, new)
         # Work of all that drives the body; that of bones is not known.
         work = np.inf
         if not len(body.bones.names):
-            ground = 0.0 if body.ground is None else max(0.0, float(np.sum(self.push * new)))
-            work = float(np.sum(drive * new)) + ground
+            pushed = max(0.0, float(np.sum(self.push * new)))
+            work = float(np.sum(drive * new)) + pushed
         return ImplicitSolution(body.bones.carry(h, unknowns, x, new), new, count, residual, 1, work)
 
     def _assemble_matrix(self, body: SoftBody, h: float) -> None:
@@ -217,42 +219,49 @@ class ImplicitScheme:
     ) -> tuple[FloatArray, int, float]:
         """Velocities (V, 3) for an impulse on nodes; writes the unknowns (V + R, 3).
 
-        Nodes that the ground pulls are let go and those that fell through are caught; then it is solved again.
+        Nodes that a contact pulls are let go and those that fell through are caught; then it is solved again.
         """
-        s, ground, values = self.system, body.ground, self.system.matrix.values
+        ground, touching, values = body.ground, body.surface_contact, self.system.matrix.values
         base = values[self.places]
         if ground is not None:
             predict_contacts(start, ground, self.contact.active)
+        if touching is not None:
+            touching.predict(start)
+        s = self.system
         right, driving = np.empty_like(unknowns), np.empty_like(unknowns)
         contract_forces(s.carriers, s.bones, drive, driving)
         new, total, residual, most = start.velocities, 0, 0.0, 50 + 10 * len(unknowns)
         for _ in range(body.settings.max_contact_passes):
             # The contact adds to the diagonal, and its impulse to the right side.
-            impulse = rhs
+            forces, blocks = np.zeros_like(start.positions), self.contact_blocks
             if ground is not None:
-                forces, blocks = np.zeros_like(start.positions), self.contact_blocks
                 blocks[:] = 0.0
                 add_implicit_contact(start, ground, self.contact, new, forces, blocks)
                 values[self.places] = base + blocks
-                self.push = start.step_s * forces
-                impulse = rhs + self.push
+            if touching is not None:
+                touching.add(start, new, forces)
+                s = s._replace(pairs=touching.pairs)
+            self.push = start.step_s * forces
+            impulse = rhs + self.push
             contract_forces(s.carriers, s.bones, impulse, right)
             body.bones.push(right)
             if not self.prepared:
-                self.prepare(body)
+                self.prepare(body, s)
             count, residual = solve_conjugate_gradients(s, right, driving, unknowns, self.scratch, self.tolerance, most)
             new = np.empty_like(rhs)
             expand_unknowns(s.bones, unknowns, new)
             total += count
-            if ground is None or update_contacts(start, new, ground, self.contact) == 0:
+            changed = 0 if ground is None else update_contacts(start, new, ground, self.contact)
+            changed += 0 if touching is None else touching.update(start, new)
+            if changed == 0:
                 break
         return new, total, residual
 
-    def prepare(self, body: SoftBody) -> None:
+    def prepare(self, body: SoftBody, system: LinearSystem) -> None:
         """Fill the preconditioner: inverses of diagonal blocks, and of the matrix of regions and rates."""
-        coarse = self.system.coarse
-        invert_diagonal(self.system, self.places)
+        coarse = system.coarse
+        invert_diagonal(system, self.places)
         update_region_arms(coarse, body.positions)
-        assemble_coarse_matrix(self.system)
+        assemble_coarse_matrix(system)
         body.bones.join(coarse)
         invert_coarse_matrix(coarse.inverse)

@@ -14,7 +14,7 @@ import numpy as np
 
 from marey.base import FloatArray, inline_kernel, kernel
 from marey.lie.kernels import Vector, cross, row3
-from marey.muscle.elastic.assembly import BlockMatrix
+from marey.muscle.elastic.segments import BlockMatrix
 from marey.muscle.mesh.tet_mesh import IndexArray
 from marey.muscle.muscles.transfer import (
     MuscleArrays,
@@ -52,8 +52,19 @@ class CoarseSpace(NamedTuple):
     touched: IndexArray  # (A + B,) scratch
 
 
+class ContactPairs(NamedTuple):
+    """Nodes that touch triangles: blocks on the velocity of one over the other."""
+
+    nodes: IndexArray  # (P, 4) the node, then the corners
+    shares: FloatArray  # (P, 4) 1, then minus the barycentric weights
+    blocks: FloatArray  # (P, 3, 3) [kg]
+
+
+NO_PAIRS: Final = ContactPairs(np.zeros((0, 4), dtype=np.int32), np.zeros((0, 4)), np.zeros((0, 3, 3)))
+
+
 class LinearSystem(NamedTuple):
-    r"""The matrix :math:`P^T (A + G^T \mathrm{diag}(w) G + \text{muscles}) P + \text{inertia of rates}`.
+    r"""The matrix :math:`P^T (A + G^T \mathrm{diag}(w) G + \text{muscles, pairs}) P + \text{inertia of rates}`.
 
     Unknowns are (V + R, 3): velocities of free nodes, then rates of joints in rows of three.
     """
@@ -69,6 +80,7 @@ class LinearSystem(NamedTuple):
     blocks: FloatArray  # (S, 3, 3) [kg] of segments of splines
     work: FloatArray  # (2, N, 3)
     nodal: FloatArray  # (2, V, 3) scratch
+    pairs: ContactPairs = NO_PAIRS
 
 
 MIN_PIVOT = 1e-11  # [-] pivot over its diagonal; smaller ones mark dependent motions
@@ -332,6 +344,17 @@ def apply_system(s: LinearSystem, u: FloatArray, out: FloatArray) -> None:
     multiply_blocks(s.matrix, s.rises, s.weights, v, f)
     if s.blocks.shape[0] > 0:
         add_muscle_product(s.muscles, s.blocks, v, f, s.work)
+    # Pairs: B on the velocity of the node over its triangle, and back on both
+    for p in range(s.pairs.nodes.shape[0]):
+        u0, u1, u2 = 0.0, 0.0, 0.0
+        for k in range(4):
+            n, share = s.pairs.nodes[p, k], s.pairs.shares[p, k]
+            u0, u1, u2 = u0 + share * v[n, 0], u1 + share * v[n, 1], u2 + share * v[n, 2]
+        for k in range(4):
+            n, share = s.pairs.nodes[p, k], s.pairs.shares[p, k]
+            for i in range(3):
+                b = s.pairs.blocks[p, i]
+                f[n, i] += share * (b[0] * u0 + b[1] * u1 + b[2] * u2)
     contract_forces(s.carriers, s.bones, f, out)
     for d in range(s.bones.inertia.shape[0]):
         for e in range(s.bones.inertia.shape[0]):
@@ -340,7 +363,7 @@ def apply_system(s: LinearSystem, u: FloatArray, out: FloatArray) -> None:
 
 @kernel
 def invert_diagonal(s: LinearSystem, places: IndexArray) -> None:
-    """Write the inverses of the diagonal blocks; volumes and muscles included. ``places`` (V,) of the diagonal."""
+    """Write inverses of the diagonal blocks, volumes, muscles and pairs included; ``places`` (V,): where they lie."""
     out, count = s.diagonal, places.shape[0]
     for n in range(count):
         for i in range(3):
@@ -355,6 +378,12 @@ def invert_diagonal(s: LinearSystem, places: IndexArray) -> None:
                         out[s.matrix.columns[k], i, j] += s.weights[n] * s.rises[k, i] * s.rises[k, j]
     if s.blocks.shape[0] > 0:
         add_muscle_diagonal(s.muscles, s.blocks, out)
+    for p in range(s.pairs.nodes.shape[0]):
+        for k in range(4):
+            n, square = s.pairs.nodes[p, k], s.pairs.shares[p, k] ** 2
+            for i in range(3):
+                for j in range(3):
+                    out[n, i, j] += square * s.pairs.blocks[p, i, j]
     # Each block is symmetric: its inverse by cofactors.
     for n in range(count):
         b = out[n]

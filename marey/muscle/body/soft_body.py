@@ -17,8 +17,9 @@ from marey.muscle.body.baselines import ExplicitScheme
 from marey.muscle.body.bones import AttachedBones, Bones
 from marey.muscle.body.implicit import ImplicitScheme, ImplicitSolution
 from marey.muscle.body.linear_system import FREE, HELD
-from marey.muscle.elastic.assembly import to_sparse_tangent
+from marey.muscle.body.surface_contact import BodyContact, SurfaceContact
 from marey.muscle.elastic.lattice import Lattice, SpringElasticity, make_spring_elasticity
+from marey.muscle.elastic.segments import to_sparse_tangent
 from marey.muscle.elastic.tetrahedra import TetrahedralElasticity, make_tetrahedral_elasticity
 from marey.muscle.mesh.tet_mesh import (
     IndexArray,
@@ -168,7 +169,7 @@ class SoftBody:
     def __init__(
         self, solid: TetMesh | Lattice, elastic: ElasticModel, masses: FloatArray, settings: BodySettings, *,
         pinned: ArrayLike = (), gravity: ArrayLike = GRAVITY, ground: ContactPlane | None = None,
-        muscles: Muscles | None = None, bones: Bones | None = None,
+        muscles: Muscles | None = None, bones: Bones | None = None, contact: BodyContact | None = None,
     ) -> None:  # fmt: skip
         self.mesh = solid
         self.elastic = elastic
@@ -183,6 +184,9 @@ class SoftBody:
         self.muscles = muscles
         self._bones = Bones(()) if bones is None else bones
         self.ground = None if ground is None else ground.compile(solid.nodes, masses, solid.cells)
+        if contact is not None and settings.integrator == "explicit":
+            raise InputError("the integrator 'explicit' knows no contact of bodies", "Use integrator='implicit'")
+        self.surface_contact = None if contact is None else SurfaceContact(solid, masses, self.parts, contact)
         self.reset()
 
     @staticmethod
@@ -191,7 +195,8 @@ class SoftBody:
         density_kg_m3: float = 1060.0, stiffness_scale: ArrayLike | None = None,
         damping: tuple[float, float] = (0.0, 0.0), pinned: ArrayLike = (), gravity: ArrayLike = GRAVITY,
         ground: ContactPlane | None = None, muscles: Muscles | None = None, bones: Bones | None = None,
-        integrator: str = "implicit", tolerance: float = 1e-3, settings: BodySettings | None = None,
+        contact: BodyContact | None = None, integrator: str = "implicit", tolerance: float = 1e-3,
+        settings: BodySettings | None = None,
     ) -> SoftBody:  # fmt: skip
         """A body at rest.
 
@@ -206,9 +211,10 @@ class SoftBody:
             damping: Rayleigh damping (a [1/s], b [s]): C = a M + b K.
             pinned: numbers of nodes that stay where they are.
             gravity: (3,) [m/s^2].
-            ground: a plane it may lie on.
+            ground: a plane it may lie on, with boxes.
             muscles: activation splines inside it.
             bones: rigid bones that carry some of its nodes.
+            contact: how its parts touch each other and themselves; they pass through each other by default.
             integrator: ``"implicit"`` one linear solve a step, ``"explicit"`` semi-implicit Euler in small steps.
             tolerance: residual of a linear solve over what drives the step.
             settings: all of the time step, in place of ``damping``, ``integrator`` and ``tolerance``.
@@ -236,6 +242,7 @@ class SoftBody:
             ground=ground,
             muscles=muscles,
             bones=bones,
+            contact=contact,
         )
 
     @property

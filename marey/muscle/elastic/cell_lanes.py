@@ -255,12 +255,7 @@ def clamp_eigenvalues(table: FloatArray, first: int, w: FloatArray, v: FloatArra
             apq = w[p, q]
             if apq == 0.0:
                 continue
-            theta = 0.5 * (w[q, q] - w[p, p]) / apq
-            t = 1.0 / (abs(theta) + sqrt(theta * theta + 1.0))
-            if theta < 0.0:
-                t = -t
-            c = 1.0 / sqrt(t * t + 1.0)
-            s = t * c
+            t, c, s = _jacobi_rotation(w[p, p], w[q, q], apq)
             w[p, p] -= t * apq
             w[q, q] += t * apq
             w[p, q] = w[q, p] = 0.0

@@ -4,72 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations, product
-from math import sqrt
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import FloatArray, InputError, frozen, kernel
-from marey.muscle.elastic.assembly import BlockMatrix
+from marey.base import FloatArray, InputError, IntArray, frozen
+from marey.muscle.elastic.segments import (
+    BlockMatrix,
+    WeightedSegments,
+    add_segment_blocks,
+    add_segment_forces,
+    differentiate_segments,
+    make_pair_segments,
+)
 from marey.muscle.mesh.tet_mesh import IndexArray, freeze_indices, sum_by_index
-
-MIN_LENGTH_RATIO = 1e-9  # of the rest length; a shorter spring has no direction and no force
-
-
-class SpringArrays(NamedTuple):
-    """Springs as kernels read them."""
-
-    pairs: IndexArray  # (S, 2)
-    stiffness: FloatArray  # (S,) [N/m]
-    lengths: FloatArray  # (S,) [m] at rest
-    places: IndexArray  # (S, 2, 2) where the ends of each add into the values of the matrix
-
-
-@kernel
-def compute_lattice_energy(springs: SpringArrays, x: FloatArray) -> float:
-    r"""Energy :math:`\sum \frac{k}{2} (l - l_0)^2` [J]."""
-    energy = 0.0
-    for s in range(springs.pairs.shape[0]):
-        a, b = springs.pairs[s, 0], springs.pairs[s, 1]
-        d0, d1, d2 = x[b, 0] - x[a, 0], x[b, 1] - x[a, 1], x[b, 2] - x[a, 2]
-        energy += 0.5 * springs.stiffness[s] * (sqrt(d0 * d0 + d1 * d1 + d2 * d2) - springs.lengths[s]) ** 2
-    return energy
-
-
-@kernel
-def add_lattice_terms(
-    springs: SpringArrays, x: FloatArray, exact: bool, forces: FloatArray, values: FloatArray
-) -> None:
-    r"""Add the forces (V, 3) [N] and, unless ``values`` is empty, blocks :math:`k\,ee^T + k(1 - l_0/l)(I - ee^T)`.
-
-    Unless exact, a pushing spring has no second term.
-    """
-    for s in range(springs.pairs.shape[0]):
-        a, b = springs.pairs[s, 0], springs.pairs[s, 1]
-        d = (x[b, 0] - x[a, 0], x[b, 1] - x[a, 1], x[b, 2] - x[a, 2])
-        length = sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2])
-        if length <= MIN_LENGTH_RATIO * springs.lengths[s]:
-            continue
-        # The pull over the length is also the stiffness across the spring.
-        across = springs.stiffness[s] * (1.0 - springs.lengths[s] / length)
-        for i in range(3):
-            forces[a, i] += across * d[i]
-            forces[b, i] -= across * d[i]
-        if values.shape[0] == 0:
-            continue
-        if not exact:
-            across = max(across, 0.0)
-        along = (springs.stiffness[s] - across) / (length * length)
-        places = springs.places[s]
-        for i in range(3):
-            for j in range(3):
-                entry = along * d[i] * d[j] + (across if i == j else 0.0)
-                values[places[0, 0], i, j] += entry
-                values[places[1, 1], i, j] += entry
-                values[places[0, 1], i, j] -= entry
-                values[places[1, 0], i, j] -= entry
-
 
 CUBE_QUADS: Final = np.array([[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]])
 
@@ -141,27 +90,30 @@ class Lattice:
 class SpringElasticity:
     """Springs as an elastic model."""
 
-    springs: SpringArrays
+    springs: WeightedSegments
+    places: IntArray  # (4 S,) where the ends of each spring add into the values of the matrix
     cells: IndexArray
     blocks: BlockMatrix
     rises: FloatArray  # (0, 3): no volume term
     rise_stiffness: FloatArray  # (V,) zeros
 
     def energy(self, x: FloatArray) -> float:
-        """Elastic energy [J]."""
-        return compute_lattice_energy(self.springs, x)
+        r"""Elastic energy :math:`\sum \frac{k}{2} (l - l_0)^2` [J]."""
+        lengths = np.linalg.norm(np.diff(x[self.springs.nodes.reshape(-1, 2)], axis=1)[:, 0], axis=1)
+        return 0.5 * float(self.springs.stiffness @ (lengths - self.springs.rest) ** 2)
 
     def forces(self, x: FloatArray) -> FloatArray:
         """Elastic forces (V, 3) [N]."""
         out = np.zeros_like(x)
-        add_lattice_terms(self.springs, x, True, out, np.zeros((0, 3, 3)))
+        add_segment_forces(self.springs, x, out.copy(), np.ones(len(self.springs.rest)), out)
         return out
 
     def assemble(self, x: FloatArray, *, exact: bool) -> FloatArray:
-        """Fill ``blocks`` at x; the forces (V, 3) [N]."""
-        out, self.blocks.values[:] = np.zeros_like(x), 0.0
-        add_lattice_terms(self.springs, x, exact, out, self.blocks.values)
-        return out
+        """Fill ``blocks`` at x; the forces (V, 3) [N]. Unless exact, a pushing spring is not stiff sideways."""
+        self.blocks.values[:] = 0.0
+        by_x, _, _ = differentiate_segments(self.springs, x, np.zeros_like(x), np.ones(len(self.springs.rest)), exact)
+        add_segment_blocks(self.springs, by_x, self.places, self.blocks.values)
+        return self.forces(x)
 
     def count_inverted(self, x: FloatArray) -> int:
         """Cells turned inside out at their first corner."""
@@ -193,10 +145,8 @@ def make_spring_elasticity(lattice: Lattice, young_pa: float, scale: ArrayLike |
     ends = freeze_indices(lattice.springs, 2, len(lattice.nodes), name="springs")
     # Stiffness E h times the share of each spring, and its length at rest.
     blocks = BlockMatrix.from_groups(len(lattice.nodes), ends)
-    springs = SpringArrays(
-        ends,
-        young_pa * lattice.spacing_m * lattice.shares * factor,
-        np.linalg.norm(lattice.nodes[ends[:, 0]] - lattice.nodes[ends[:, 1]], axis=1),
-        blocks.find_positions(ends),
-    )
-    return SpringElasticity(springs, lattice.cells, blocks, np.zeros((0, 3)), np.zeros(len(lattice.nodes)))
+    lengths = np.linalg.norm(lattice.nodes[ends[:, 0]] - lattice.nodes[ends[:, 1]], axis=1)
+    stiffness = young_pa * lattice.spacing_m * lattice.shares * factor
+    springs = make_pair_segments(ends.astype(np.int64), lengths, stiffness, np.zeros(len(ends)))
+    places = blocks.find_positions(ends).astype(np.int64).ravel()
+    return SpringElasticity(springs, places, lattice.cells, blocks, np.zeros((0, 3)), np.zeros(len(lattice.nodes)))

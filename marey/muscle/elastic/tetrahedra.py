@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, UnknownNameError, frozen, kernel
-from marey.muscle.elastic.assembly import BlockMatrix
 from marey.muscle.elastic.cell_lanes import (
     BLOCKS_SIZE,
     COF,
@@ -44,6 +43,7 @@ from marey.muscle.elastic.cell_lanes import (
     load_row,
     write_blocks,
 )
+from marey.muscle.elastic.segments import BlockMatrix
 from marey.muscle.mesh.tet_mesh import TetMesh, sum_by_index
 
 COROTATIONAL, NEO_HOOKEAN = 0, 1

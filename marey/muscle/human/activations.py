@@ -24,11 +24,10 @@ from marey.muscle.human.muscle_paths import (
     find_governed_axes,
     make_human_muscles,
 )
-from marey.muscle.muscles.hill import groote_length, groote_passive, groote_speed
+from marey.muscle.muscles.spline import groote_length, groote_passive, groote_speed
 from marey.skeleton import HUMAN, HUMAN_STATURE_M, human, leg_length, role_map
 
 if TYPE_CHECKING:
-    from marey.dynamics.inverse.newton_euler import InverseDynamics
     from marey.io import GroundReaction
 
 MAX_NEWTON_STEPS = 60
@@ -198,6 +197,7 @@ RESERVE_WEIGHT: Final = 100.0  # [-]
 
 ACTIVATION_S: Final = 0.01  # [s] rise of the activation after excitation ([Rajagopal2016]_)
 DEACTIVATION_S: Final = 0.04  # [s]
+ELECTRICAL_LEAD_S: Final = 0.04  # [s] EMG before what it excites; models after [Lloyd2003]_ seek it in 0 to 0.07
 TENDON_STRAIN: Final = 0.049  # [-] of a tendon at the largest force of its muscle ([Rajagopal2016]_)
 TENDON_HZ: Final = 8.0  # [Hz] a tendon stretches no faster than the forces of the body are known
 WRISTS: Final = ("left_wrist", "right_wrist")
@@ -221,11 +221,12 @@ class MuscleTrack(Result):
     axes: tuple[tuple[str, int], ...]  # joint and axis of each torque
     geometry: MuscleGeometry
     activations: FloatArray  # (F, M) between 0 and 1
-    excitations: FloatArray  # (F, M) between 0 and 1: what drives the activations, as EMG does
+    excitations: FloatArray  # (F, M) between 0 and 1: what drives the activations
     forces: FloatArray  # (F, M) [N] tension
     fibres: FloatArray  # (F, M) length of the fibres over their best
     torques: FloatArray  # (F, A) [N m] that the motion needs about each axis
-    reserves: FloatArray  # (F, A) [N m] of it that the muscles do not give
+    resistance: FloatArray  # (F, A) [N m] of it that ligaments and resting muscles give
+    reserves: FloatArray  # (F, A) [N m] of it that neither gives
     loads: FootLoads  # of the ground on the feet, and the residual at the root
     mass_kg: float
 
@@ -241,9 +242,16 @@ class MuscleTrack(Result):
 
     @property
     def torque_fraction(self) -> float:
-        """Part of the torque, in root mean square over all axes and frames, that muscles give (1: all)."""
+        """Part of the torque, in root mean square over axes and frames, that muscles and resistance give (1: all)."""
         asked = float(np.linalg.norm(self.torques))
         return 1.0 - float(np.linalg.norm(self.reserves)) / asked if asked > 0.0 else 1.0
+
+    @property
+    def emg(self) -> FloatArray:
+        """What electrodes show ``(F, M)``: excitations before the electromechanical delay; the last ones are held."""
+        lead = np.minimum(self.times + ELECTRICAL_LEAD_S, self.times[-1])
+        columns = [np.asarray(np.interp(lead, self.times, row), dtype=np.float64) for row in self.excitations.T]
+        return np.stack(columns, axis=1)
 
     def of(self, name: str) -> FloatArray:
         """Activation ``(F,)`` of one muscle."""
@@ -301,6 +309,41 @@ class MuscleTrack(Result):
         return f"MuscleTrack({size}, {self.torque_fraction:.0%} given)"
 
 
+# Sagittal angles [degrees] over which resistance was measured: flexion of hip and knee, plantar flexion of the ankle
+RESISTANCE_RANGES: Final = {"hip": (-20.0, 110.0), "knee": (0.0, 130.0), "ankle": (-20.0, 50.0)}
+
+
+def compute_joint_resistance(motion: Motion, axes: Sequence[tuple[str, int]]) -> FloatArray:
+    r"""Torques ``(F, A)`` [N m] with which the legs of a relaxed adult resist bending, ligaments and muscles together.
+
+    Sums of exponentials of the angles of hip, knee and ankle, measured by [Riener1999]_; beyond the range that was
+    measured they stay as at its end. A straight knee is bent by 10 N m, an extended hip flexed by 20 N m.
+    """
+    names, turns = motion.skeleton.names, np.rad2deg(motion.rotations.log())
+    found = np.zeros((motion.num_frames, len(axes)))
+    for side in ("left", "right"):
+        hip, knee, ankle = (
+            np.clip((-1.0 if joint == "hip" else 1.0) * turns[:, names.index(f"{side}_{joint}"), 0], *span)
+            for joint, span in RESISTANCE_RANGES.items()
+        )
+        moments = {
+            "hip": np.exp(1.3403 - 0.0226 * knee + 0.0305 * hip)
+            - np.exp(1.4655 - 0.0034 * knee - 0.0750 * hip)
+            - 8.072,
+            "knee": np.exp(1.800 - 0.0460 * ankle - 0.0352 * knee + 0.0217 * hip)
+            - np.exp(-3.971 - 0.0004 * ankle + 0.0495 * knee - 0.0128 * hip)
+            + np.exp(2.220 - 0.150 * knee)
+            - 4.820,
+            "ankle": np.exp(2.1016 - 0.0843 * ankle - 0.0176 * knee)
+            - np.exp(-7.9763 + 0.1949 * ankle + 0.0008 * knee)
+            - 1.792,
+        }
+        for joint, moment in moments.items():
+            if (f"{side}_{joint}", 0) in axes:
+                found[:, list(axes).index((f"{side}_{joint}", 0))] = moment
+    return found
+
+
 def estimate_activations(
     motion: Motion,
     *,
@@ -317,10 +360,11 @@ def estimate_activations(
     r"""Share the torques of a motion among muscles, frame by frame (static optimisation, [Crowninshield1981]_).
 
     .. math:: \min_{0\le a\le1}\sum_m a_m^p/p + \tfrac w2|r|^2/r_0^2,\qquad
-              \textstyle\sum_m R_{jm}\,(a_m c_m + f_m) + r_j = \tau_j
+              \textstyle\sum_m R_{jm}\,(a_m c_m + f_m) + p_j + r_j = \tau_j
 
-    where R are moment arms, :math:`c = F_0 f_L f_V` tensions at full activation, f passive tensions, and the reserve r
-    is what muscles cannot give: it is reported, never hidden. Tendons stretch with the force of the sharing before.
+    where R are moment arms, :math:`c = F_0 f_L f_V` tensions at full activation, f passive tensions, p the resistance
+    of relaxed legs (:func:`compute_joint_resistance`, unless ``passive`` asks for f instead), and the reserve r is what
+    neither can give: it is reported, never hidden. Tendons stretch with the force of the sharing before.
 
     Args:
         motion: any clip; put on the joints of ``marey.HUMAN`` in its own size first, unless it has them. The path of
@@ -331,7 +375,7 @@ def estimate_activations(
             are estimated from the motion and contacts that are detected on the figure (:func:`estimate_foot_loads`).
         carried_kg: what "left_wrist" and "right_wrist" carry.
         hill: strength depends on length and speed of the fibres; else it is the largest force.
-        passive: stretched fibres pull also when at rest.
+        passive: stretched fibres pull also when at rest, muscle by muscle; by default measured legs resist as a whole.
         dynamics: activations change no faster than excitation lets them, 10 ms up and 40 ms down.
         co_contraction: least activation of every muscle.
         power: p; 2 spreads the work, 3 is the criterion of endurance.
@@ -353,7 +397,18 @@ def estimate_activations(
     axes = find_governed_axes(figure.skeleton)
     masses = Body.from_motion(figure) if body is None else body
     needed = solve_inverse_dynamics(masses, figure)
-    burden = _weigh_burdens(needed, carried_kg or {})
+    # Force and moment about the world origin (F, J, 6) of what the hands carry, as heavy as it moves
+    names = figure.skeleton.names
+    burden = np.zeros((needed.num_frames, len(names), 6))
+    for name, mass in (carried_kg or {}).items():
+        if name not in WRISTS:
+            raise UnknownNameError("carrier", name, "estimate_activations", WRISTS)
+        if not (np.isfinite(mass) and 0.0 <= mass <= MAX_BURDEN_KG):
+            raise InputError(f"{name} carries {mass} kg", f"Give 0 to {MAX_BURDEN_KG:g}")
+        place = needed.motion().joint_positions()[:, names.index(name)]
+        _, acceleration = compute_differences(place, needed.rate_hz)
+        force = -mass * (acceleration + np.array([0.0, needed.gravity, 0.0]))
+        burden[:, names.index(name)] = np.concatenate([force, np.cross(place, force)], axis=1)
     if carried_kg:
         needed = solve_inverse_dynamics(masses, figure, external=burden)
     loads = (
@@ -380,6 +435,7 @@ def estimate_activations(
     rest, fall = (np.exp(-step_s / np.array([ACTIVATION_S, DEACTIVATION_S])) if dynamics else np.zeros(2)).tolist()
     rule = ShareRule(RESERVE_WEIGHT, power, co_contraction, rest, fall)
     rigid, longer = begin + (geometry.lengths - standing) / fibres, TENDON_STRAIN * tendons / fibres
+    resistance = np.zeros_like(torques) if passive else compute_joint_resistance(smoothed, axes)
     pull = forces = activations = relative = np.zeros_like(rigid)
     for _ in range(TENDON_PASSES):
         relative = balance_tendons(rigid, longer, pull)
@@ -389,14 +445,14 @@ def estimate_activations(
             active = np.broadcast_to(largest, active.shape).copy()
         resting = resting if passive else np.zeros_like(resting)
         # Torques that are left for active tension, shared frame by frame; all in units of a reserve.
-        wanted = torques - np.einsum("fma,fm->fa", geometry.arms, resting)
+        wanted = torques - resistance - np.einsum("fma,fm->fa", geometry.arms, resting)
         turning = np.ascontiguousarray((geometry.arms * active[..., None]).transpose(0, 2, 1)) / RESERVE_NM
         activations, left = share_torques(turning, np.ascontiguousarray(wanted) / RESERVE_NM, rule, 0.05)
         if not np.isfinite(left).all():
             raise InputError("torques of the motion are not finite", "Look at the clip with `marey physics`")
         forces = active * activations + resting
         pull = smooth_values(active * activations / largest, figure.rate_hz, TENDON_HZ)
-    reserves = torques - np.einsum("fma,fm->fa", geometry.arms, forces)
+    reserves = torques - resistance - np.einsum("fma,fm->fa", geometry.arms, forces)
     # Excitation that makes each activation of the last: a first-order lag, exact over a frame
     excitations = activations.copy()
     if dynamics:
@@ -404,22 +460,7 @@ def estimate_activations(
         left_over = np.where(after > before, rest, fall)
         excitations[1:] = np.clip((after - left_over * before) / (1.0 - left_over), 0.0, 1.0)
     return MuscleTrack(
-        smoothed, lines, axes, geometry, activations, excitations, forces, relative, torques, reserves, loads,
+        smoothed, lines, axes, geometry, activations, excitations, forces, relative, torques, resistance,
+        reserves, loads,
         masses.mass_kg,
     )  # fmt: skip
-
-
-def _weigh_burdens(needed: InverseDynamics, carried_kg: Mapping[str, float]) -> FloatArray:
-    """Force and moment about the world origin ``(F, J, 6)`` of what the hands carry, as heavy as it moves."""
-    names = needed.body.skeleton.names
-    push = np.zeros((needed.num_frames, len(names), 6))
-    for name, mass in carried_kg.items():
-        if name not in WRISTS:
-            raise UnknownNameError("carrier", name, "estimate_activations", WRISTS)
-        if not (np.isfinite(mass) and 0.0 <= mass <= MAX_BURDEN_KG):
-            raise InputError(f"{name} carries {mass} kg", f"Give 0 to {MAX_BURDEN_KG:g}")
-        place = needed.motion().joint_positions()[:, names.index(name)]
-        _, acceleration = compute_differences(place, needed.rate_hz)
-        force = -mass * (acceleration + np.array([0.0, needed.gravity, 0.0]))
-        push[:, names.index(name)] = np.concatenate([force, np.cross(place, force)], axis=1)
-    return push

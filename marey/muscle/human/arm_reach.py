@@ -25,6 +25,7 @@ from marey.muscle.optimal_control.adjoint import ControlResult
 from marey.muscle.optimal_control.problem import OptimalControlProblem, StateGoal
 from marey.muscle.optimal_control.soft_system import SoftSystem
 from marey.muscle.optimal_control.solve import ActivationSettings, solve_control
+from marey.numerics import SolveStatus
 from marey.skeleton import HUMAN, Pose, Skeleton
 
 FLEXION_AXIS: Final = (-1.0, 0.0, 0.0)  # hinge axis that lifts a hanging arm to the front
@@ -170,7 +171,10 @@ ControlStage = Callable[[OptimalControlProblem], ControlResult]
 DT_S: Final = 1 / 30
 ARM_SETTINGS: Final = ActivationSettings()
 ELBOW_WEIGHT: Final = 0.02  # [-] of the elbow's place against the hand's
-CORRECTIONS: Final = 4  # iterations after the way was followed: millimetres are left
+CORRECTIONS: Final = 16  # iterations at most after the way was followed
+CORRECTION_DAMPING: Final = 1e-4  # [-] of the first: from a way that was followed a full step leads too far
+WEAKER: Final = (1.0, 0.97, 0.9, 0.8, 0.5)  # [-] of the activations that corrections begin with, tried in turn
+CORRECTION_TOL_M: Final = 0.003  # [m] of each goal at which corrections end
 FOLLOW_S: Final = 0.1  # [s] in which an error of the way falls to a third
 FOLLOW_EFFORT: Final = 2e-3  # [m] error that a full activation is worth
 REACH_TOL_M: Final = 0.02  # [m] a goal counts as reached
@@ -192,22 +196,11 @@ class HandGoal:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ReachResult:
-    """An arm on its way from goal to goal: key poses, activations, and what the soft arm did."""
+class ArmControl:
+    """Activations of a soft arm, and what it did."""
 
-    goals: tuple[HandGoal, ...]
-    poses: tuple[Pose, ...]  # one for each goal, inside the limits
-    violations_rad: FloatArray  # (G,) of the limits by the key poses
-    key_misses_m: FloatArray  # (G,) distance of the key poses from their goals: what the limits and lengths forbid
     control: ControlResult
     system: SoftSystem
-    side: str
-    shoulder: FloatArray  # (3,) [m] where the arm hangs in world
-
-    @property
-    def times(self) -> FloatArray:
-        """Time of each state [s]."""
-        return np.arange(len(self.control.states), dtype=np.float64) * self.system.dt
 
     @property
     def activations(self) -> FloatArray:
@@ -218,6 +211,23 @@ class ReachResult:
     def muscles(self) -> tuple[str, ...]:
         """Names of the muscles."""
         return () if self.system.body.muscles is None else self.system.body.muscles.names
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ReachResult(ArmControl):
+    """An arm on its way from goal to goal: key poses, activations, and what the soft arm did."""
+
+    goals: tuple[HandGoal, ...]
+    poses: tuple[Pose, ...]  # one for each goal, inside the limits
+    violations_rad: FloatArray  # (G,) of the limits by the key poses
+    key_misses_m: FloatArray  # (G,) distance of the key poses from their goals: what the limits and lengths forbid
+    side: str
+    shoulder: FloatArray  # (3,) [m] where the arm hangs in world
+
+    @property
+    def times(self) -> FloatArray:
+        """Time of each state [s]."""
+        return np.arange(len(self.control.states), dtype=np.float64) * self.system.dt
 
     @property
     def to_world(self) -> FloatArray:
@@ -317,7 +327,7 @@ def solve_reach(
         targets.append(StateGoal(step, elbow, ELBOW_WEIGHT, components=places["upper"]))
     if solve is not None:
         control = _solve_activations(system, targets, max(steps), solve, settings)
-        return ReachResult(wanted, found, violations, apart, control, system, side, shoulder)
+        return ReachResult(control, system, wanted, found, violations, apart, side, shoulder)
     # The way of elbow and wrist between key poses, step by step
     way = np.empty((max(steps) + 1, 2, 3))
     before, begin = make_hanging_pose(skeleton), 0
@@ -332,8 +342,21 @@ def solve_reach(
     controls = follow_way(system, way, places)
     # Last correction, on the arm that is drawn: the goals alone, by the adjoint
     problem = settings.make_problem(system, max(steps), targets, max(steps))
-    control = solve_control(problem, start=controls, tolerance=settings.tolerance, max_iterations=CORRECTIONS)
-    return ReachResult(wanted, found, violations, apart, control, system, side, shoulder)
+    enough = 0.5 * problem.goal_weight * CORRECTION_TOL_M**2 * len(wanted)
+    # A way that was followed step by step may not settle in one run: the same with less activation does
+    control: ControlResult | None = None
+    for weaker in WEAKER:
+        if control is None or control.status is SolveStatus.NOT_FINITE:
+            control = solve_control(
+                problem,
+                start=weaker * controls,
+                tolerance=settings.tolerance,
+                max_iterations=CORRECTIONS,
+                damping=CORRECTION_DAMPING,
+                on_iteration=lambda _, cost: cost > enough,
+            )
+    assert control is not None
+    return ReachResult(control, system, wanted, found, violations, apart, side, shoulder)
 
 
 def follow_way(system: SoftSystem, way: FloatArray, places: Mapping[str, IntArray]) -> FloatArray:
@@ -449,12 +472,10 @@ def _goal_step(goal: HandGoal, dt: float) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ElbowFlexion:
+class ElbowFlexion(ArmControl):
     """Activations that bend a soft arm as an elbow was seen to bend."""
 
     wanted_rad: FloatArray  # (N + 1,)
-    control: ControlResult
-    system: SoftSystem
 
     @property
     def angles_rad(self) -> FloatArray:
@@ -466,16 +487,6 @@ class ElbowFlexion:
         """Root mean square of the difference [rad], after the first fifth of a second: the arm starts straight."""
         after = round(0.2 / self.system.dt)
         return float(np.sqrt(np.mean((self.angles_rad - self.wanted_rad)[after:] ** 2)))
-
-    @property
-    def activations(self) -> FloatArray:
-        """``(N, M)``, see :class:`ReachResult`."""
-        return self.control.controls
-
-    @property
-    def muscles(self) -> tuple[str, ...]:
-        """Names of the muscles."""
-        return () if self.system.body.muscles is None else self.system.body.muscles.names
 
     def __repr__(self) -> str:
         return f"ElbowFlexion({len(self.wanted_rad)} steps, {np.rad2deg(self.error_rad):.1f} deg rms, {self.control!r})"
@@ -523,7 +534,7 @@ def solve_elbow_flexion(
         StateGoal(i, joint + np.asarray(turn @ (rest - joint)), components=system.end_components("fore"))
         for i, turn in zip(steps, turns, strict=True)
     ]
-    return ElbowFlexion(wanted, _solve_activations(system, goals, count, solve, settings), system)
+    return ElbowFlexion(_solve_activations(system, goals, count, solve, settings), system, wanted)
 
 
 def measure_elbow_angles(motion: Motion, side: str = "left") -> FloatArray:
@@ -537,5 +548,8 @@ def measure_elbow_angles(motion: Motion, side: str = "left") -> FloatArray:
         raise InputError(f"the clip has no {missing[0]}", "Give one with arms, or retarget it first")
     shoulder, elbow, wrist = (motion.joint_positions()[:, joints[name]] for name in needed)
     upper, fore = elbow - shoulder, wrist - elbow
-    cosine = np.einsum("fi,fi->f", upper, fore) / (np.linalg.norm(upper, axis=1) * np.linalg.norm(fore, axis=1))
+    lengths = np.linalg.norm(upper, axis=1) * np.linalg.norm(fore, axis=1)
+    if not lengths.min() > 0.0:
+        raise InputError("an upper arm or a forearm has no length", "Check the skeleton of the clip")
+    cosine = np.einsum("fi,fi->f", upper, fore) / lengths
     return np.arccos(np.clip(cosine, -1.0, 1.0))

@@ -49,7 +49,7 @@ def _read_muscle_table() -> dict[str, Any]:
 
 @lru_cache(maxsize=8)
 def make_human_muscles(skeleton: Skeleton = HUMAN) -> tuple[MusclePath, ...]:
-    """The muscles of a skeleton with the joints of ``marey.HUMAN``, 47 a side.
+    """The muscles of a skeleton with the joints of ``marey.HUMAN``, 50 a side.
 
     A point keeps its place relative to the joint that carries it, scaled by the stature; so bones of other lengths keep
     the moment arms of their joints.

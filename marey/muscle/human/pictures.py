@@ -9,12 +9,10 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.muscle.body.soft_body import SoftBody
 from marey.muscle.human.activations import MuscleTrack
 from marey.muscle.human.arm_reach import ReachResult
-from marey.muscle.muscles.forces import Muscles
+from marey.muscle.muscles.embedding import surface_of_mesh
 from marey.muscle.scene.film import BoneTrack, Film, make_paint
-from marey.muscle.scene.surface import surface_of_mesh
 from marey.picture import (
     CapsuleBatch,
     GroundMarks,
@@ -112,44 +110,24 @@ PAINT_REACH_M: Final = 0.045  # [m] how far the colour of a muscle reaches
 
 def make_reach_film(found: ReachResult) -> Film:
     """What a soft arm did on its way from goal to goal."""
-    system = found.system
-    states = found.control.states
+    system, states, muscles = found.system, found.control.states, found.system.body.muscles
+    if muscles is None:
+        raise InputError("a body without muscles", "Give muscles= when it is made")
     elbow, wrist = (
         found.shoulder + found.to_world * states[:, system.end_components(bone)] for bone in ("upper", "fore")
     )
     shoulder = np.broadcast_to(found.shoulder, elbow.shape)
     ends = np.stack([np.stack([shoulder, elbow], axis=1), np.stack([elbow, wrist], axis=1)], axis=1)
     activations = np.clip(np.concatenate([found.activations, found.activations[-1:]]), 0.0, 1.0)
-    return make_arm_film(system.body, found.positions, activations, ends, system.dt)
-
-
-def make_arm_film(body: SoftBody, positions: FloatArray, activations: FloatArray, ends: FloatArray, dt: float) -> Film:
-    """A film of a soft body with bones.
-
-    Args:
-        body: with muscles.
-        positions: of its nodes ``(F, V, 3)`` [m].
-        activations: of its splines ``(F, P)``, 0 to 1.
-        ends: of its bones ``(F, B, 2, 3)`` [m].
-        dt: between two frames [s].
-    """
-    muscles, skin = _require_muscles(body), surface_of_mesh(body.mesh.surface)
-    count = len(positions)
-    middles = muscles.points()[muscles.arrays.segments].mean(axis=1)
+    skin, middles = surface_of_mesh(system.body.mesh.surface), muscles.points()[muscles.arrays.segments].mean(axis=1)
     reaches = np.full(muscles.num_splines, PAINT_REACH_M)
     radii = np.tile(np.array(BONE_RADII_M), (ends.shape[1], 1))
     return Film(
         "arm",
-        dt * np.arange(count, dtype=np.float64),
-        positions,
+        found.times,
+        found.positions,
         np.stack([muscles.alphas(row) for row in activations]),
         skin,
-        make_paint(skin.at(body.mesh.nodes), middles, np.asarray(muscles.owners), reaches),
-        BoneTrack(tuple(body.bones.names), ends, radii, np.zeros((count, 0))),
+        make_paint(skin.at(system.body.mesh.nodes), middles, np.asarray(muscles.owners), reaches),
+        BoneTrack(tuple(system.body.bones.names), ends, radii, np.zeros((len(states), 0))),
     )
-
-
-def _require_muscles(body: SoftBody) -> Muscles:
-    if body.muscles is None:
-        raise InputError("a body without muscles", "Give muscles= when it is made")
-    return body.muscles

@@ -111,7 +111,8 @@ class SurfaceMesh:
             vertices, faces = _read_obj(file)
         else:
             vertices, blocks = read_mesh_blocks(file)
-            fans = [_fan(data) for kind, data in blocks if kind in ("triangle", "quad", "polygon")]
+            polygons = [np.asarray(data) for kind, data in blocks if kind in ("triangle", "quad", "polygon")]
+            fans = [p[:, [0, k, k + 1]] for p in polygons for k in range(1, p.shape[1] - 1)]
             if not fans:
                 kinds = ", ".join(sorted({kind for kind, _ in blocks})) or "nothing"
                 raise FormatError(f"no triangles, only {kinds}", str(file), 0, "Give a surface")
@@ -172,13 +173,6 @@ class SurfaceMesh:
             if abs(missing) <= VOLUME_TOL * self.volume or tries == MAX_TRIES:
                 return mesh
             swell = float(np.clip(swell + missing / area, -0.25 * spacing_m, 0.25 * spacing_m))
-
-
-def _fan(polygons: ArrayLike) -> IndexArray:
-    """Triangles of polygons of one size ``(N, K)``."""
-    corners = np.asarray(polygons, dtype=np.int32)
-    fans = [corners[:, [0, k, k + 1]] for k in range(1, corners.shape[1] - 1)]
-    return np.stack(fans, axis=1).reshape(-1, 3)
 
 
 def _read_obj(file: Path) -> tuple[FloatArray, IndexArray]:

@@ -168,7 +168,10 @@ class Muscles:
 
     def _check_nodal(self, x: FloatArray | None, name: str = "x") -> FloatArray:
         """Checked positions or velocities of all nodes ``(V, 3)``, writable as in a step; those at rest for None."""
-        return np.array(self.rest_nodes if x is None else frozen(x, len(self.masses), 3, name=name))
+        given = np.array(self.rest_nodes if x is None else x, dtype=np.float64)
+        if given.shape != self.rest_nodes.shape or not np.isfinite(given).all():
+            frozen(given, len(self.masses), 3, name=name)
+        return given
 
     def points(self, x: FloatArray | None = None) -> FloatArray:
         """Samples of all splines ``(N, 3)`` in the body at x ``(V, 3)`` [m]; at rest without it."""
@@ -181,6 +184,9 @@ class Muscles:
 
     def spline_forces(self, x: FloatArray, v: FloatArray | None = None, alpha: ArrayLike | None = None) -> FloatArray:
         """Forces on the points of the splines ``(N, 3)`` [N]: Eqs 77 to 79. They add up to nothing."""
+        return self._evaluate(x, v, alpha)
+
+    def _evaluate(self, x: FloatArray, v: FloatArray | None, alpha: ArrayLike | None) -> FloatArray:
         forces = np.empty((len(self.arrays.points), 3))
         speeds = np.zeros((len(self.masses), 3)) if v is None else self._check_nodal(v, "v")
         blocks = np.empty((self.num_segments, 3, 3))
@@ -190,7 +196,7 @@ class Muscles:
     def forces(self, x: FloatArray, v: FloatArray | None = None, alpha: ArrayLike | None = None) -> FloatArray:
         """Forces on the nodes of the body ``(V, 3)`` [N] at positions x and velocities v ``(V, 3)``."""
         out = np.zeros((len(self.masses), 3))
-        scatter_forces(self.arrays, self.spline_forces(x, v, alpha), out)  # its regions are at x already
+        scatter_forces(self.arrays, self._evaluate(x, v, alpha), out)  # its regions are at x already
         return out
 
     def force_along(self, name: str, shares: ArrayLike, point_forces: FloatArray) -> FloatArray:

@@ -31,7 +31,7 @@ import numpy as np
 from marey.base import ConvergenceError, FloatArray, InputError, IntArray, inline_kernel, kernel
 from marey.lie.kernels import Vector, add3, cross, dot, norm, row3, scale3
 from marey.muscle.muscles.embedding import SparseMatrix
-from marey.muscle.muscles.hill import compute_hill_slopes
+from marey.muscle.muscles.spline import compute_hill_slopes
 
 SPRING, HILL = 0, 1  # laws of a segment
 HILL_DAMPING = 0.1  # [-] viscous part of a Hill-type segment
@@ -99,12 +99,25 @@ def _weighted_sums(starts: IntArray, nodes: IntArray, weights: FloatArray, x: Fl
     """Weighted sums of rows of x for each point ``(N, 3)``."""
     for i in range(out.shape[0]):
         a, b, c = 0.0, 0.0, 0.0
-        for e in range(starts[i], starts[i + 1]):
-            j, w = nodes[e], weights[e]
+        for e in range(np.uint32(starts[i]), np.uint32(starts[i + 1])):
+            j, w = np.uint32(nodes[e]), weights[e]
             a += w * x[j, 0]
             b += w * x[j, 1]
             c += w * x[j, 2]
         out[i, 0], out[i, 1], out[i, 2] = a, b, c
+
+
+@kernel
+def _sum_states(a: MuscleArrays, x: FloatArray, v: FloatArray) -> None:
+    """Weighted sums of positions and velocities for each point, in one pass: the additions of both overlap."""
+    for i in range(a.points.shape[0]):
+        p0, p1, p2, u0, u1, u2 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for e in range(np.uint32(a.starts[i]), np.uint32(a.starts[i + 1])):
+            j, w = np.uint32(a.nodes[e]), a.weights[e]
+            p0, p1, p2 = p0 + w * x[j, 0], p1 + w * x[j, 1], p2 + w * x[j, 2]
+            u0, u1, u2 = u0 + w * v[j, 0], u1 + w * v[j, 1], u2 + w * v[j, 2]
+        a.points[i, 0], a.points[i, 1], a.points[i, 2] = p0, p1, p2
+        a.velocities[i, 0], a.velocities[i, 1], a.velocities[i, 2] = u0, u1, u2
 
 
 @inline_kernel
@@ -191,6 +204,12 @@ def update_points(arrays: MuscleArrays, x: FloatArray) -> None:
         _weighted_sums(arrays.cell_starts, arrays.cell_nodes, arrays.cell_weights, x, arrays.points)
         return
     _weighted_sums(arrays.starts, arrays.nodes, arrays.weights, x, arrays.points)
+    _turn_points(arrays, x)
+
+
+@kernel
+def _turn_points(arrays: MuscleArrays, x: FloatArray) -> None:
+    """Fit the rotations of regions that turn, and add what turns with them to the points."""
     work = np.empty((4, 3, 3))
     for i in range(arrays.points.shape[0]):
         if arrays.turns[i] == 0:
@@ -236,6 +255,12 @@ def _multiply_rows(mix: FloatArray, values: FloatArray, out: FloatArray) -> None
 def gather_velocities(arrays: MuscleArrays, v: FloatArray, out: FloatArray) -> None:
     """Velocities of points ``(N, 3)`` of velocities of nodes ``(V, 3)``; the transpose of scatter."""
     _weighted_sums(arrays.starts, arrays.nodes, arrays.weights, v, out)
+    _turn_velocities(arrays, v, out)
+
+
+@kernel
+def _turn_velocities(arrays: MuscleArrays, v: FloatArray, out: FloatArray) -> None:
+    """Add the turn of regions to the velocities of points, and mix them."""
     for i in range(out.shape[0]):
         if arrays.turns[i] == 0:
             continue
@@ -267,13 +292,15 @@ def scatter_forces(arrays: MuscleArrays, f: FloatArray, out: FloatArray) -> None
         forces = arrays.buffer[1]
     for i in range(forces.shape[0]):
         # F_j = lambda_j f + w_j omega x R r_j, omega = inverse (R q x f)
-        force, turns = row3(forces, i), arrays.turns[i] != 0
-        omega = _matrix_vector(arrays.inverses[i], cross(row3(arrays.levers, i), force))
-        for e in range(arrays.starts[i], arrays.starts[i + 1]):
-            j, w = arrays.nodes[e], arrays.weights[e]
+        force = row3(forces, i)
+        for e in range(np.uint32(arrays.starts[i]), np.uint32(arrays.starts[i + 1])):
+            j, w = np.uint32(arrays.nodes[e]), arrays.weights[e]
             for c in range(3):
                 out[j, c] += w * force[c]
-            if turns:
+        if arrays.turns[i] != 0:
+            omega = _matrix_vector(arrays.inverses[i], cross(row3(arrays.levers, i), force))
+            for e in range(arrays.starts[i], arrays.starts[i + 1]):
+                j = arrays.nodes[e]
                 part = cross(omega, scale3(arrays.shares[e], row3(arrays.arms, e)))
                 for c in range(3):
                     out[j, c] += part[c]
@@ -297,11 +324,13 @@ def evaluate_segments(
     what the blocks hold: :math:`f + C_s v`. With ``h = 0`` they are plain and the blocks are zero. K_s is positive
     semi-definite: only tension stiffens sideways.
     """
-    update_points(arrays, x)
     if arrays.cells_carry[0] != 0:
+        _weighted_sums(arrays.cell_starts, arrays.cell_nodes, arrays.cell_weights, x, arrays.points)
         _weighted_sums(arrays.cell_starts, arrays.cell_nodes, arrays.cell_weights, v, arrays.velocities)
     else:
-        gather_velocities(arrays, v, arrays.velocities)
+        _sum_states(arrays, x, v)
+        _turn_points(arrays, x)
+        _turn_velocities(arrays, v, arrays.velocities)
     _clear_rows(forces)
     for s in range(arrays.segments.shape[0]):
         i, j = arrays.segments[s, 0], arrays.segments[s, 1]

@@ -39,8 +39,13 @@ def _simulate_stretch(
     states = np.empty((last - first + 1, q.size))
     states[0] = q
     for t in range(first, last):
+        if not np.abs(states[t - first]).max() < EXPLODED:
+            raise ConvergenceError(f"the system explodes at step {t}")
         states[t - first + 1] = problem.system.step(states[t - first], controls[t], t)
     return states
+
+
+EXPLODED = 1e12  # [m, m/s] states beyond are none of a body
 
 
 def compute_control_cost(problem: OptimalControlProblem, controls: FloatArray) -> float:
@@ -223,6 +228,7 @@ class ControlSearch:
     max_iterations: int
     tolerance: float
     on_iteration: OnIteration | None
+    damping: float = 1e-8  # [-] of the diagonal, that Gauss-Newton begins with: next to none
     status: SolveStatus = SolveStatus.ITERATION_LIMIT
     iterations: int = 0
     evaluations: int = 0
@@ -333,7 +339,6 @@ def solve_positive(H: FloatArray, g: FloatArray) -> FloatArray:
             share = max(1e-12, 10.0 * share)
 
 
-FIRST_DAMPING = 1e-8  # [-] of the diagonal: next to none
 MIN_DAMPING, MAX_DAMPING = 1e-12, 1e8
 GOOD, POOR = 0.75, 0.25  # [-] share of the promised decrease above which damping falls, below which it grows
 SHRINK, GROW, REJECT = 0.1, 4.0, 10.0  # factors of damping
@@ -351,7 +356,7 @@ def minimise_gauss_newton(search: ControlSearch) -> None:
     """
     if search.unknowns.size > MAX_UNKNOWNS:
         raise InputError(f"{search.unknowns.size} unknowns are too many for Gauss-Newton", "Use knots, or 'lbfgs'")
-    ends, damping = search.ends(), FIRST_DAMPING
+    ends, damping = search.ends(), search.damping
     cost, controls, states = search.run(search.unknowns)
     if not search.note(cost):
         return

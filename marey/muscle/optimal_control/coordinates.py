@@ -14,14 +14,14 @@ import numpy as np
 
 from marey.base import ConvergenceError, FloatArray, InputError, IntArray, kernel
 from marey.muscle.body.linear_system import FREE
-from marey.muscle.optimal_control.segments import add_segment_blocks, add_volume_blocks, project_border_blocks
+from marey.muscle.elastic.segments import add_segment_blocks, add_volume_blocks, project_border_blocks
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
     from marey.muscle.body.bones import AttachedBones
     from marey.muscle.body.soft_body import ElasticModel
-    from marey.muscle.optimal_control.segments import WeightedSegments
+    from marey.muscle.elastic.segments import WeightedSegments
 
 
 class StepPattern:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints
-from marey.muscle.optimal_control.segments import (
+from marey.muscle.elastic.segments import (
     add_segment_forces,
     differentiate_segments,
     make_pair_segments,
@@ -17,7 +17,7 @@ from marey.muscle.optimal_control.segments import (
 )
 
 if TYPE_CHECKING:
-    from marey.muscle.optimal_control.segments import WeightedSegments
+    from marey.muscle.elastic.segments import WeightedSegments
 
 GRAVITY = 9.82  # [m/s²] of [Engell2012]_ §26
 THESIS_STEP_S = 0.02  # [s] with which the examples were calibrated

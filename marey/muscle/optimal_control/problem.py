@@ -133,34 +133,20 @@ class OptimalControlProblem:
     :math:`|x|_\delta = \sqrt{x^2+\delta^2}-\delta` rounds the second one. The unknowns u are the controls of each step,
     or the coefficients of a clamped cubic B-spline over time (``knots``), which keeps within the bounds of its
     coefficients.
-
-    Args:
-        system: what moves.
-        start: first state ``(m,)``.
-        steps: number of steps.
-        goals: :class:`StateGoal` objects, or (times [s], whole states, weights per time).
-        effort: weight e of the squared controls.
-        sparse: weight λ of the absolute values of the unknowns.
-        rate: weight β of the total variation of the controls.
-        smooth: weight s of the squared differences of the controls.
-        goal_weight: μ.
-        bounds: lower and upper ends of the controls, ``(s,)`` or one for all.
-        knots: number of coefficients over time; ``None`` is one value per step.
-        rest: controls without effort a₀, ``(s,)`` or one for all.
     """
 
-    system: ControlledSystem
-    start: FloatArray
+    system: ControlledSystem  # what moves
+    start: FloatArray  # (m,) first state
     steps: int
-    goals: tuple[StateGoal, ...]
-    effort: float
-    sparse: float
-    rate: float
-    smooth: float
-    goal_weight: float
-    bounds: tuple[FloatArray, FloatArray] | None
-    knots: int | None
-    rest: FloatArray
+    goals: tuple[StateGoal, ...]  # or given as (times [s], whole states, weights per time)
+    effort: float  # weight e of the squared controls
+    sparse: float  # weight λ of the absolute values of the unknowns
+    rate: float  # weight β of the total variation of the controls
+    smooth: float  # weight s of the squared differences of the controls
+    goal_weight: float  # μ
+    bounds: tuple[FloatArray, FloatArray] | None  # lower and upper ends of the controls (s,), or given as one for all
+    knots: int | None  # number of coefficients over time; None is one value per step
+    rest: FloatArray  # (s,) controls without effort a₀, or given as one for all
     basis: Any = field(init=False, repr=False)  # (steps, K) sparse: controls of unknowns
 
     def __init__(

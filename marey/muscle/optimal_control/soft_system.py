@@ -20,24 +20,23 @@ from marey.base import FloatArray, InputError, IntArray, UnknownNameError, froze
 from marey.muscle.body.bones import compute_rod_inertia
 from marey.muscle.body.linear_system import FREE
 from marey.muscle.elastic.lattice import SpringElasticity
-from marey.muscle.optimal_control.backward_euler import NewtonStep, StepDerivative, StepSlopes
-from marey.muscle.optimal_control.coordinates import GeneralisedCoordinates, StepPattern
-from marey.muscle.optimal_control.segments import (
+from marey.muscle.elastic.segments import (
     NodeSelection,
     add_segment_forces,
     differentiate_segments,
     join_segments,
     make_edge_dampers,
-    make_pair_segments,
     make_spline_segments,
     multiply_segment_blocks,
     sum_segment_columns,
 )
+from marey.muscle.optimal_control.backward_euler import NewtonStep, StepDerivative, StepSlopes
+from marey.muscle.optimal_control.coordinates import GeneralisedCoordinates, StepPattern
 
 if TYPE_CHECKING:
     from marey.muscle.body.soft_body import SoftBody
+    from marey.muscle.elastic.segments import WeightedSegments
     from marey.muscle.elastic.tetrahedra import TetrahedralElasticity
-    from marey.muscle.optimal_control.segments import WeightedSegments
 
 
 class SmoothContactPlane(NamedTuple):
@@ -205,9 +204,7 @@ class SoftSystem:
         elastic = body.elastic
         if time_s > 0.0 and isinstance(elastic, SpringElasticity):
             springs = elastic.springs
-            pairs = np.asarray(springs.pairs, dtype=np.int64)
-            drags = time_s * springs.stiffness
-            parts.append(make_pair_segments(pairs, springs.lengths, np.zeros(len(pairs)), drags))
+            parts.append(springs._replace(stiffness=0.0 * springs.stiffness, damping=time_s * springs.stiffness))
         elif time_s > 0.0:
             arrays = cast("TetrahedralElasticity", elastic).arrays
             strengths = 3.0 * time_s * arrays.mu * arrays.volumes  # Young's modulus is about three times mu
@@ -215,6 +212,8 @@ class SoftSystem:
         self.segments: WeightedSegments = join_segments(parts)
         self.pattern = StepPattern(body.elastic, self.segments, len(self.rest))
         self.chart = GeneralisedCoordinates(self.pattern, carriers, self.rest, body.bones)
+        if body.surface_contact is not None:
+            raise InputError("the body touches itself", "Control knows one plane: leave contact out")
         # The ground of the body, with rounded corners
         if rounding_m <= 0.0 or smoothing_m_s <= 0.0:
             raise InputError("rounding_m or smoothing_m_s is not above zero")
@@ -225,6 +224,8 @@ class SoftSystem:
                 raise InputError(
                     "friction differs by direction", "Control knows friction that is the same in all directions"
                 )
+            if len(arrays.boxes):
+                raise InputError("the ground has boxes", "Control knows one plane")
             friction = float(arrays.friction[0])
             self.ground = SmoothContactPlane(
                 arrays.point, arrays.normal, arrays.stiffness, friction, rounding_m, smoothing_m_s

@@ -49,6 +49,7 @@ def solve_control(
     max_iterations: int | None = None,
     tolerance: float = 1e-10,
     goal_tolerance: float | None = None,
+    damping: float | None = None,
     on_iteration: OnIteration | None = None,
     on_failure: OnFailure = "return",
 ) -> ControlResult:
@@ -66,6 +67,7 @@ def solve_control(
         max_iterations: per round; 60 for Gauss-Newton, 200 for ilqr, 1000 for lbfgs by default.
         tolerance: share of the cost below which a promised decrease ends the search.
         goal_tolerance: largest distance from a goal, in the units of its target.
+        damping: of the first Gauss-Newton step, over the diagonal; next to none by default.
         on_iteration: called with the iteration and the cost; returning ``False`` ends the search.
         on_failure: "return" hands back the best controls with their status, "raise" raises.
 
@@ -79,11 +81,13 @@ def solve_control(
         ("tolerance", tolerance),
         ("goal_tolerance", goal_tolerance),
         ("max_iterations", max_iterations),
+        ("damping", damping),
     ):
         if value is not None and check_number(name, value) <= 0.0:
             raise InputError(f"{name} is {value}", "Give a number above zero")
     began, limit = time.perf_counter(), int(max_iterations or MAX_ITERATIONS[method])
     search = ControlSearch(problem, problem.unknowns(start), limit, tolerance, on_iteration)
+    search.damping = search.damping if damping is None else damping
     METHODS[method](search)
     result = _make_result(search, goal_tolerance, began)
     for _ in range(MAX_ROUNDS - 1 if goal_tolerance else 0):

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import FloatArray, InputError, MissingFileError, atomic_file, frozen, write_atomically
+from marey.muscle.body.contact import ContactBox
+from marey.muscle.muscles.embedding import EmbeddedSurface
 from marey.muscle.scene.film_gltf import encode_film_glb
-from marey.muscle.scene.surface import EmbeddedSurface
 from marey.muscle.scene.tables import ViewPart
 from marey.picture import (
     GroundPattern,
@@ -43,6 +44,11 @@ PASSIVE: Final = linear_from_srgb("#dcb9a6")  # a spline at rest
 CONTRACTED: Final = linear_from_srgb("#c1121f")  # full contraction
 EXTENDED: Final = linear_from_srgb("#2a6fbb")  # the same, outwards
 BONE: Final = linear_from_srgb("#efe7d3")
+STONE: Final = linear_from_srgb("#9aa0a6")  # boxes
+# Triangles of a box whose corners are counted with z fastest, then y, then x
+BOX_FACES: Final = np.array(
+    [0, 1, 3, 0, 3, 2, 4, 6, 7, 4, 7, 5, 0, 4, 5, 0, 5, 1, 2, 3, 7, 2, 7, 6, 0, 2, 6, 0, 6, 4, 1, 5, 7, 1, 7, 3]
+).reshape(-1, 3)
 FULL_COLOUR_STRAIN: Final = 0.35  # [-] change of length that takes the full colour
 PAINT_FRACTION: Final = 0.35  # [-] of a spline's paint radius: where its colour has fallen to 0.6
 
@@ -54,14 +60,17 @@ class Paint:
     segments: NDArray[np.int32]  # (N, P, 2) numbers of segments, for each of P splines
     weights: FloatArray  # (N, P, 2) 0 to 1
 
-    def colours(self, alphas: FloatArray) -> FloatArray:
-        """Linear RGB ``(N, 3)`` for lengths ``alphas`` ``(S,)``: red where it contracts, blue where it extends."""
+    def shares(self, alphas: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """How much each point contracts and extends ``(N,)``, 0 to 1, for lengths ``alphas`` ``(S,)``."""
         pulls = np.clip((1.0 - np.asarray(alphas)[self.segments]) / FULL_COLOUR_STRAIN, -1.0, 1.0)
         shown = np.sum(pulls * self.weights, axis=2)
-        red = 1.0 - np.prod(1.0 - np.maximum(shown, 0.0), axis=1)
         blue = 1.0 - np.prod(1.0 + np.minimum(shown, 0.0), axis=1)
-        colours = PASSIVE + red[:, None] * (CONTRACTED - PASSIVE)
-        return colours + blue[:, None] * (EXTENDED - colours)
+        return (1.0 - np.prod(1.0 - np.maximum(shown, 0.0), axis=1)) * (1.0 - blue), blue
+
+    def colours(self, alphas: FloatArray) -> FloatArray:
+        """Linear RGB ``(N, 3)`` for lengths ``alphas`` ``(S,)``: red where it contracts, blue where it extends."""
+        red, blue = self.shares(alphas)
+        return PASSIVE + red[:, None] * (CONTRACTED - PASSIVE) + blue[:, None] * (EXTENDED - PASSIVE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,11 +81,6 @@ class BoneTrack:
     ends: FloatArray  # (F, B, 2, 3) [m] both ends
     radii: FloatArray  # (B, 2) [m]
     angles: FloatArray  # (F, D) [rad] of the joints that move
-
-    @classmethod
-    def empty(cls, frames: int) -> BoneTrack:
-        """No bones."""
-        return cls((), np.zeros((frames, 0, 2, 3)), np.zeros((0, 2)), np.zeros((frames, 0)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,6 +100,7 @@ class Film:
     report: Mapping[str, float] = field(default_factory=dict[str, float])  # of the solver
     view: ViewPart = field(default_factory=ViewPart)
     ground_m: float | None = None  # height of the floor
+    boxes: tuple[ContactBox, ...] = ()  # steps and slopes on it
 
     def __post_init__(self) -> None:
         count = len(self.times)
@@ -122,13 +127,18 @@ class Film:
         return self.paint.colours(self.alphas[frame])
 
     def mesh(self, frame: int) -> TriangleMesh:
-        """The body and its bones at one frame, to be drawn."""
+        """The body, its bones and the boxes around it at one frame, to be drawn."""
         skin = TriangleMesh(self.surface(frame), self.skin.faces.astype(np.int64), self.colours(frame))
         bones = [
             TriangleMesh.capsule(a, b, (float(r[0]), float(r[1])), BONE)
             for (a, b), r in zip(self.bones.ends[frame], self.bones.radii, strict=True)
         ]
-        return TriangleMesh.join([skin, *bones])
+        boxes = list[TriangleMesh]()
+        for box in self.boxes:
+            x, y, z = 0.5 * np.array(box.size)
+            corners = np.array([[a, b, c] for a in (-x, x) for b in (-y, y) for c in (-z, z)]) @ box.axes + box.centre
+            boxes.append(TriangleMesh(corners, BOX_FACES, np.tile(STONE, (8, 1))))
+        return TriangleMesh.join([skin, *bones, *boxes])
 
     def save(self, path: str | os.PathLike[str], *, fps: float | None = None, width: int | None = None) -> Path:
         """Write the film; the suffix chooses how. Return the path.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from time import perf_counter
 from typing import Final, NamedTuple
 
@@ -11,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import FloatArray, InputError, clamp_value
-from marey.muscle.scene.film import BoneTrack, Film, Paint
-from marey.muscle.scene.run import SceneModel, SoftBodyScene
+from marey.muscle.scene.film import Film
+from marey.muscle.scene.run import SoftBodyScene
 
 TIMING_MEMORY: Final = 0.95  # of the running mean of step times
 BUDGET_S: Final = 0.06  # of computing for one picture; what takes longer is left behind, in slow motion
@@ -41,8 +40,7 @@ class LiveScene:
         self.step_s = 1.0 / scene.parts.rate_hz
         self.held: dict[str, float] = {}  # activations that a hand set
         self.step_ms, self.pace = 0.0, 1.0
-        self._shades = SurfaceShades(self.stage.paint)
-        self.radii: FloatArray = np.zeros((0, 2)) if self.stage.bones is None else self.stage.bones.radii
+        self.radii: FloatArray = self.stage.bone_radii
         self.reset()
 
     def reset(self) -> None:
@@ -95,8 +93,8 @@ class LiveScene:
 
     def look(self) -> SurfaceState:
         """How it looks now."""
-        red, blue = self._shades.of(self.alphas)
-        return SurfaceState(self.stage.skin.at(self.stage.body.positions), red, blue, self._bones())
+        shades = self.stage.paint.shares(self.alphas)
+        return SurfaceState(self.stage.skin.at(self.stage.body.positions), *shades, self.stage.bone_state()[0])
 
     def advance(self, seconds: float) -> None:
         """Let real time pass; where the machine is too slow, less of it passes."""
@@ -113,7 +111,11 @@ class LiveScene:
     def single_step(self) -> None:
         """Go on by one step; a body that explodes goes back to rest."""
         begin = perf_counter()
-        self.alphas = self.stage.apply_fades(mix_activations(self.stage, self.held, self.time_s))
+        # What the programme says, but for the splines that a hand holds
+        alphas, muscles = self.stage.plan.at(self.time_s), self.stage.muscles
+        given = muscles.alphas(dict(self.held)) if self.held else alphas
+        is_held = np.isin(muscles.owners, [muscles.names.index(name) for name in self.held])
+        self.alphas = self.stage.apply_fades(np.where(is_held, given, alphas))
         try:
             self.stage.body.step(self.step_s, activations=self.alphas)
         except Exception:
@@ -126,57 +128,8 @@ class LiveScene:
 
     def film(self) -> Film:
         """Recording since the last reset, at most half a minute."""
-        positions, alphas, ends, angles = (np.stack(column) for column in zip(*self._kept, strict=True))
-        names = () if self.stage.bones is None else self.stage.bones.names
-        return Film(
-            self.scene.name,
-            self.step_s * np.arange(len(positions), dtype=np.float64),
-            positions,
-            alphas,
-            self.stage.skin,
-            self.stage.paint,
-            BoneTrack(names, ends, self.radii, angles),
-            view=self.scene.parts.view,
-            ground_m=None if self.scene.parts.ground is None else self.scene.parts.ground.height_m,
-        )
-
-    def _bones(self) -> FloatArray:
-        bones = self.stage.bones
-        return np.zeros((0, 2, 3)) if bones is None else bones.ends(self.stage.body)
+        columns = [np.stack(column) for column in zip(*self._kept, strict=True)]
+        return self.scene.make_film(self.step_s * np.arange(len(self._kept), dtype=np.float64), *columns)
 
     def _keep(self) -> None:
-        bones, body = self.stage.bones, self.stage.body
-        angles = np.zeros(0) if bones is None else bones.angles(body)
-        self._kept.append((body.positions.copy(), self.alphas, self._bones(), angles))
-
-
-def mix_activations(stage: SceneModel, held: Mapping[str, float], time_s: float) -> FloatArray:
-    """Lengths of all segments ``(S,)``: what the programme says, but for the splines that a hand holds."""
-    alphas = stage.plan.at(time_s)
-    muscles = stage.muscles
-    given = muscles.alphas(dict(held)) if held else alphas
-    for name in held:
-        mine = muscles.owners == muscles.names.index(name)
-        alphas[mine] = given[mine]
-    return alphas
-
-
-class SurfaceShades:
-    """Red and blue components of the paint of a surface."""
-
-    def __init__(self, paint: Paint) -> None:
-        self._paint = paint
-        self._passive, red, blue = shade_colours()
-        self._apart = np.linalg.pinv(np.stack([red - self._passive, blue - self._passive]))
-
-    def of(self, alphas: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Shares ``(N,)`` each, 0 to 1."""
-        red, blue = ((self._paint.colours(alphas) - self._passive) @ self._apart).T
-        return np.clip(red, 0.0, 1.0), np.clip(blue, 0.0, 1.0)
-
-
-def shade_colours() -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Linear RGB of a passive, a fully contracted and a fully extended surface, as every film has them."""
-    dot = Paint(np.zeros((1, 1, 2), dtype=np.int32), np.array([[[1.0, 0.0]]]))
-    passive, red, blue = (dot.colours(np.array([alpha]))[0] for alpha in (1.0, 0.0, 2.0))
-    return passive, red, blue
+        self._kept.append((self.stage.body.positions.copy(), self.alphas, *self.stage.bone_state()))

@@ -23,38 +23,20 @@ from marey.muscle.elastic.lattice import Lattice
 from marey.muscle.mesh.shapes import Shape, Solid, tetrahedralise_shape, voxelise
 from marey.muscle.mesh.surface_mesh import SURFACE_SUFFIXES, SurfaceMesh
 from marey.muscle.mesh.tet_mesh import TetMesh
+from marey.muscle.muscles.embedding import EmbeddedSurface, embed_surface, surface_of_mesh, surface_of_plate
 from marey.muscle.muscles.forces import Muscles
 from marey.muscle.muscles.programmes import ActivationPlan, ActivationProgramme, Cosine
 from marey.muscle.muscles.setup import make_edge_graph
 from marey.muscle.muscles.spline import ActivationSpline
 from marey.muscle.scene.film import BoneTrack, Film, Paint, make_paint
 from marey.muscle.scene.metrics import measure_film
-from marey.muscle.scene.surface import EmbeddedSurface, embed_surface, surface_of_mesh, surface_of_plate
 from marey.muscle.scene.tables import BonePart, GroundPart, MeshPart, SceneParts, SeedPart, parse_scene
 
 SEED_POINTS: Final = 7  # of a seeded spline
 JOINT_DAMPING: Final = 0.05  # [N m s/rad] of a hinge: cartilage, ligaments, skin
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SceneBones:
-    """Bones of a body, and their capsules to draw."""
-
-    bones: Bones
-    names: tuple[str, ...]
-    hinges: tuple[str, ...]
-    radii: FloatArray  # (B, 2) [m]
-
-    def ends(self, body: SoftBody) -> FloatArray:
-        """Both ends of each bone ``(B, 2, 3)`` [m] where it stands."""
-        return np.stack([body.bones.origins, body.bones.ends], axis=1)
-
-    def angles(self, body: SoftBody) -> FloatArray:
-        """Angles of the hinges ``(D,)`` [rad]."""
-        return np.array([body.bones.angles[name] for name in self.hinges], dtype=np.float64)
-
-
-def make_scene_bones(parts: tuple[BonePart, ...], nodes: FloatArray) -> SceneBones:
+def make_scene_bones(parts: tuple[BonePart, ...], nodes: FloatArray) -> Bones:
     """The bones of a scene; each carries the nodes in its grip, the first that asks gets a node."""
     free = np.ones(len(nodes), dtype=np.bool_)
     bones: list[Bone] = []
@@ -84,9 +66,7 @@ def make_scene_bones(parts: tuple[BonePart, ...], nodes: FloatArray) -> SceneBon
                 end=part.end,
             )
         )
-    radii = np.array([np.broadcast_to(part.radii, 2) for part in parts])
-    hinges = tuple(part.name for part in parts if part.axis is not None)
-    return SceneBones(Bones(bones, joint_damping=JOINT_DAMPING), tuple(part.name for part in parts), hinges, radii)
+    return Bones(bones, joint_damping=JOINT_DAMPING)
 
 
 BONE_FACTOR: Final = 100.0  # [-] stiffer cells than this count as bone; tendons are softer
@@ -105,7 +85,12 @@ class SceneModel:
     paint: Paint
     stiff: NDArray[np.bool_]  # (T,) cells of bones inside the body
     fades: FloatArray  # (S,) 0 to 1: how much of its activity each segment takes
-    bones: SceneBones | None = None
+    bone_radii: FloatArray  # (B, 2) [m] of the capsules that bones are drawn as
+
+    def bone_state(self) -> tuple[FloatArray, FloatArray]:
+        """Both ends of each bone ``(B, 2, 3)`` [m] where it stands, and angles of the hinges ``(D,)`` [rad]."""
+        bones = self.body.bones
+        return np.stack([bones.origins, bones.ends], axis=1), np.array(list(bones.angles.values()), dtype=np.float64)
 
     def alphas(self, activations: FrameActivations | None) -> FloatArray:
         """Contraction of each segment ``(S,)``: of activations of splines by name or number, or alphas of segments."""
@@ -135,7 +120,6 @@ def build_scene(parts: SceneParts) -> SceneModel:
         young_pa=parts.material.young_pa,
         transfer=parts.transfer,
     )
-    bones = make_scene_bones(parts.bones, mesh.nodes) if parts.bones else None
     # Nodes in the boxes of pins stay where they are.
     pinned = np.zeros(len(mesh.nodes), dtype=np.bool_)
     for number, pin in enumerate(parts.pins):
@@ -156,9 +140,10 @@ def build_scene(parts: SceneParts) -> SceneModel:
         pinned=np.flatnonzero(pinned),
         gravity=(0.0, -material.gravity_m_s2, 0.0),
         ground=_make_ground(parts),
+        contact=parts.contact,
         muscles=muscles,
         integrator=material.integrator,
-        bones=None if bones is None else bones.bones,
+        bones=make_scene_bones(parts.bones, mesh.nodes),
     )
     programmes: dict[str, ActivationProgramme] = {p.spline: p.programme for p in parts.programmes}
     if parts.seed is not None:
@@ -195,7 +180,8 @@ def build_scene(parts: SceneParts) -> SceneModel:
             length = float(muscles.arrays.rest[mine].sum())
             t = np.clip(np.minimum(along[mine], length - along[mine]) / (part.fade * length), 0.0, 1.0)
             fades[mine] = t * (2.0 - t)
-    return SceneModel(body, mesh, muscles, plan, skin, paint, is_bone, fades, bones)
+    radii = np.array([np.broadcast_to(part.radii, 2) for part in parts.bones]).reshape(-1, 2)
+    return SceneModel(body, mesh, muscles, plan, skin, paint, is_bone, fades, radii)
 
 
 def _fill_body(parts: SceneParts) -> tuple[TetMesh | Lattice, SurfaceMesh | None]:
@@ -264,6 +250,7 @@ def _make_ground(parts: SceneParts) -> ContactPlane | None:
         friction=friction,
         axis=part.axis if len(part.friction) == 3 else None,
         smoothing_m_s=part.smoothing_m_s,
+        boxes=parts.boxes,
     )
 
 
@@ -377,7 +364,7 @@ class SoftBodyScene:
         if count > MAX_FRAMES or 3 * count * nodes > MAX_NUMBERS:
             raise InputError(f"a film of {count} frames with {nodes} nodes", "Take fewer seconds or longer steps")
         drive = _make_drive(stage, activations, np.arange(count, dtype=np.float64) * h)
-        body, bones = stage.body, stage.bones
+        body = stage.body
         body.reset()
         positions, alphas = np.empty((count, *body.positions.shape)), np.ones((count, stage.muscles.num_segments))
         reports, ends, angles = list[StepReport](), list[FloatArray](), list[FloatArray]()
@@ -387,43 +374,48 @@ class SoftBodyScene:
                 reports.append(body.step(h, activations=alphas[frame]))
             # What is kept of each frame.
             positions[frame] = body.positions
-            if bones is not None:
-                ends.append(bones.ends(body))
-                angles.append(bones.angles(body))
+            now = stage.bone_state()
+            ends.append(now[0])
+            angles.append(now[1])
             if frame and on_frame is not None:
                 on_frame(frame, count - 1)
         reports = reports or [body.report]
-        film = Film(
-            self.name,
-            np.arange(count, dtype=np.float64) * h,
-            positions,
-            alphas,
-            stage.skin,
-            stage.paint,
-            BoneTrack.empty(count)
-            if bones is None
-            else BoneTrack(bones.names, np.stack(ends), bones.radii, np.stack(angles)),
-            report={
-                "iterations_mean": float(np.mean([report.iterations for report in reports])),
-                "inverted_max": float(max(report.inverted for report in reports)),
-                "substeps_max": float(max(report.substeps for report in reports)),
-            },
-            view=self.parts.view,
-            shown=tuple(check.metric for check in self.parts.checks),
-            ground_m=None if self.parts.ground is None else self.parts.ground.height_m,
-        )
-        object.__setattr__(film, "metrics", measure_film(film, stage, self.parts))
-        failed: list[str] = []
+        times = np.arange(count, dtype=np.float64) * h
+        film = self.make_film(times, positions, alphas, np.stack(ends), np.stack(angles))
+        metrics, failed = measure_film(film, stage, self.parts), list[str]()
         for check in self.parts.checks:
-            if check.metric not in film.metrics:
-                raise UnknownNameError("metric", check.metric, "this film", tuple(film.metrics))
-            value = film.metrics[check.metric]
+            if check.metric not in metrics:
+                raise UnknownNameError("metric", check.metric, "this film", tuple(metrics))
+            value = metrics[check.metric]
             if check.at_least is not None and value < check.at_least:
                 failed.append(f"{check.metric} is {value:.4g}, less than {check.at_least:g}")
             if check.at_most is not None and value > check.at_most:
                 failed.append(f"{check.metric} is {value:.4g}, more than {check.at_most:g}")
-        object.__setattr__(film, "failed", tuple(failed))
-        return film
+        report = {
+            "iterations_mean": float(np.mean([report.iterations for report in reports])),
+            "inverted_max": float(max(report.inverted for report in reports)),
+            "substeps_max": float(max(report.substeps for report in reports)),
+        }
+        return replace(film, metrics=metrics, failed=tuple(failed), report=report)
+
+    def make_film(
+        self, times: FloatArray, positions: FloatArray, alphas: FloatArray, ends: FloatArray, angles: FloatArray
+    ) -> Film:
+        """A film of what was recorded: nodes ``(F, V, 3)``, alphas ``(F, S)``, ends and angles of bones."""
+        stage, ground = self.stage(), self.parts.ground
+        return Film(
+            self.name,
+            times,
+            positions,
+            alphas,
+            stage.skin,
+            stage.paint,
+            BoneTrack(stage.body.bones.names, ends, stage.bone_radii, angles),
+            view=self.parts.view,
+            shown=tuple(check.metric for check in self.parts.checks),
+            ground_m=None if ground is None else ground.height_m,
+            boxes=self.parts.boxes,
+        )
 
 
 def _make_drive(

@@ -6,7 +6,7 @@ Every mistake is named with its file and line.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +25,8 @@ from marey.base import (
     read_records,
     read_tables,
 )
+from marey.muscle.body.contact import ContactBox
+from marey.muscle.body.surface_contact import BodyContact
 from marey.muscle.mesh.shapes import Solid, Triple
 from marey.muscle.muscles.programmes import ActivationProgramme, programme_from_table
 from marey.muscle.muscles.spline import ActivationSpline, Region
@@ -184,23 +186,15 @@ class SplinePart:
         elif self.region == "painted" and self.paint_m is not None:
             line = Solid("rod", points=self.paint, radii=(1e-9,))
             region = np.clip(1.0 - line.distance(nodes) / self.paint_m, 0.0, 1.0)
-        return ActivationSpline(
-            np.array(self.points),
-            self.stiffness,
-            self.name,
-            self.samples,
-            curve=self.curve,
-            region=region,
-            metric=self.metric,
-            max_radius=None if by_radius else self.radius_m,
-            alpha_min=self.alpha_min,
-            ratio=self.ratio,
-            damping_ratio=self.damping_ratio,
-            law=self.law,
-            force_n=self.force_n,
-            optimal_length=self.optimal_length,
-            speed_per_s=self.speed_per_s,
-        )
+        reach = None if by_radius else self.radius_m
+        given: dict[str, Any] = {name: getattr(self, name) for name in _SHARED_FIELDS}
+        return ActivationSpline(np.array(self.points), region=region, max_radius=reach, **given)
+
+
+# What a spline takes as it stands in its table
+_SHARED_FIELDS: Final = tuple(
+    f.name for f in fields(SplinePart) if f.name in ActivationSpline.__slots__ and f.name not in ("points", "region")
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -244,6 +238,8 @@ class SceneParts:
     rate_hz: float = 60.0
     material: MaterialPart = field(default_factory=MaterialPart)
     ground: GroundPart | None = None
+    contact: BodyContact | None = None
+    boxes: tuple[ContactBox, ...] = ()  # steps and slopes on the ground
     seed: SeedPart | None = None
     pins: tuple[PinPart, ...] = ()
     stiff: tuple[StiffPart, ...] = ()
@@ -267,12 +263,14 @@ _TABLES: Final[Mapping[str, type[Any]]] = {
     "mesh": MeshPart,
     "material": MaterialPart,
     "ground": GroundPart,
+    "contact": BodyContact,
     "seed": SeedPart,
     "view": ViewPart,
 }
 _LISTS: Final[Mapping[str, tuple[str, type[Any]]]] = {
     "solid": ("solids", Solid),
     "stiff": ("stiff", StiffPart),
+    "box": ("boxes", ContactBox),
     "pin": ("pins", PinPart),
     "bone": ("bones", BonePart),
     "spline": ("splines", SplinePart),
@@ -317,6 +315,8 @@ def parse_scene(text: str, *, file: str = "<scene>") -> SceneParts:
         except MareyError as error:
             here.fail(str(error).rstrip("."), "See the kinds of programmes", "kind")
     parts = SceneParts(**tables, **lists, **found, programmes=tuple(programmes))
+    if parts.boxes and parts.ground is None:
+        place.at("box", 0).fail("boxes without a ground", "Add [ground]", "centre")
     # Names are given once and used as given.
     for kind, items in (("spline", parts.splines), ("bone", parts.bones)):
         names = [item.name for item in items]

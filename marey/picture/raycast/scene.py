@@ -1,21 +1,123 @@
-"""What to draw, as plain data: solid bodies, a ground with marks on it, a light and a camera.
+"""What to draw, as plain data: solid bodies, triangles, a ground with marks on it, a light and a camera.
 
-The camera is perspective, and placed so that everything is seen.
-
-Colours are linear RGB between 0 and 1; :func:`srgb` turns the numbers of a colour picker into them.
+The camera is perspective, and placed so that everything is seen. Triangles are soft bodies, skins of characters, boxes
+and columns of a world. Colours are linear RGB between 0 and 1; :func:`linear_from_srgb` turns the numbers of a colour
+picker into them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final
+from dataclasses import dataclass, field, fields, replace
+from typing import ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import FloatArray, InputError, frozen
-from marey.picture.raycast.meshes import TriangleMesh
+from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints
+
+RING_SEGMENTS: Final = 12  # half the sides of a drawn ball or column
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TriangleMesh:
+    """Triangles in world, coloured at their corners."""
+
+    vertices: FloatArray  # (V, 3) [m]
+    faces: IntArray  # (F, 3) counter-clockwise from outside
+    colours: FloatArray  # (V, 3) linear RGB
+
+    def __post_init__(self) -> None:
+        vertices = frozen(self.vertices, None, 3, name="vertices")
+        faces = frozen_ints(self.faces, None, 3, name="faces")
+        if len(faces) and not (faces.min() >= 0 and faces.max() < len(vertices)):
+            raise InputError(f"faces name vertex {faces.max()}", f"There are {len(vertices)}")
+        object.__setattr__(self, "vertices", vertices)
+        object.__setattr__(self, "faces", faces)
+        object.__setattr__(self, "colours", frozen(self.colours, len(vertices), 3, name="colours"))
+
+    @classmethod
+    def join(cls, parts: Sequence[TriangleMesh]) -> TriangleMesh:
+        """Put several meshes in one."""
+        starts = np.cumsum([0, *(len(part.vertices) for part in parts)])
+        faces = [part.faces + start for part, start in zip(parts, starts[:-1], strict=True)]
+        empty = np.zeros((0, 3))
+        return cls(
+            np.concatenate([empty, *(part.vertices for part in parts)]),
+            np.concatenate([empty.astype(np.int64), *faces]),
+            np.concatenate([empty, *(part.colours for part in parts)]),
+        )
+
+    @classmethod
+    def capsule(cls, start: ArrayLike, end: ArrayLike, radii: tuple[float, float], colour: ArrayLike) -> TriangleMesh:
+        """A tapered capsule as triangles."""
+        a, b = np.asarray(start, dtype=np.float64), np.asarray(end, dtype=np.float64)
+        length = float(np.linalg.norm(b - a))
+        if length <= abs(radii[0] - radii[1]) + 1e-12:
+            # One ball holds the other: only the larger is seen
+            a, length, radii = (a if radii[0] >= radii[1] else b), 0.0, (max(radii), max(radii))
+        axis = (b - a) / length if length > 0.0 else np.array([0.0, 1.0, 0.0])
+        side = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
+        side /= np.linalg.norm(side)
+        frame = np.stack([side, np.cross(axis, side), axis])
+        # Rings around the axis, as radius and height: a quarter of a circle at each end.
+        angles = np.linspace(0.0, 0.5 * np.pi, RING_SEGMENTS // 2 + 1)
+        first = [(radii[0] * np.sin(t), -radii[0] * np.cos(t)) for t in angles]
+        last = [(radii[1] * np.cos(t), length + radii[1] * np.sin(t)) for t in angles]
+        rings = [(float(r), float(z)) for r, z in [*first, *last]]
+        sides = 2 * RING_SEGMENTS
+        around = np.arange(sides) * np.pi / RING_SEGMENTS
+        circle = np.stack([np.cos(around), np.sin(around)], axis=-1)
+        local = np.concatenate([np.column_stack([r * circle, np.full(sides, z)]) for r, z in rings])
+        vertices: FloatArray = np.asarray(a + local @ frame, dtype=np.float64)
+        # Two triangles for each piece between two rings.
+        i, j = np.meshgrid(np.arange(len(rings) - 1), np.arange(sides), indexing="ij")
+        low, low_next = i * sides + j, i * sides + (j + 1) % sides
+        corners = [(low, low_next, low_next + sides), (low, low_next + sides, low + sides)]
+        faces = np.concatenate([np.stack(three, axis=-1).reshape(-1, 3) for three in corners])
+        return cls(vertices, faces, np.broadcast_to(np.asarray(colour), vertices.shape))
+
+    @classmethod
+    def none(cls) -> TriangleMesh:
+        """Return nothing to draw."""
+        return cls(np.zeros((0, 3)), np.zeros((0, 3), dtype=np.int64), np.zeros((0, 3)))
+
+    @classmethod
+    def column(cls, outline: ArrayLike, heights: tuple[float, float], colour: ArrayLike) -> TriangleMesh:
+        """An upright column over a convex outline ``(N, 2)`` [m] of world x and z, between two heights [m].
+
+        Walls and lids have vertices of their own, so that edges stay sharp.
+        """
+        corners = np.asarray(outline, dtype=np.float64)
+        count, (low, high) = len(corners), heights
+        after = np.roll(corners, -1, axis=0)
+        parts: list[FloatArray] = []
+        faces: list[IntArray] = []
+        # Each wall is a quadrangle of two triangles, each lid a fan
+        walls = [(corners, low), (after, low), (after, high), (corners, high)]
+        parts.append(np.stack([np.insert(p, 1, y, axis=1) for p, y in walls], axis=1).reshape(-1, 3))
+        first = 4 * np.arange(count)[:, None]
+        faces += [first + np.array(three) for three in ((0, 1, 2), (0, 2, 3))]
+        fan = np.stack([np.zeros(count - 2), np.arange(1, count - 1), np.arange(2, count)], axis=1).astype(np.int64)
+        for number, y in enumerate((low, high)):
+            parts.append(np.insert(corners, 1, y, axis=1))
+            faces.append(fan + 4 * count + number * count)
+        vertices = np.concatenate(parts)
+        return cls(vertices, np.concatenate(faces), np.broadcast_to(np.asarray(colour), vertices.shape))
+
+    def moved(self, offset: ArrayLike) -> TriangleMesh:
+        """The same mesh, shifted by ``offset`` ``(3,)`` [m]."""
+        return replace(self, vertices=self.vertices + np.asarray(offset))
+
+    def normals(self) -> FloatArray:
+        """Unit normals ``(V, 3)`` at the corners: the mean of the faces around, by area."""
+        p = self.vertices[self.faces]
+        across = np.cross(p[:, 1] - p[:, 0], p[:, 2] - p[:, 0])
+        total = np.zeros((len(self.vertices), 3))
+        for corner in range(3):
+            np.add.at(total, self.faces[:, corner], across)
+        return total / np.maximum(np.linalg.norm(total, axis=1), 1e-300)[:, None]
+
 
 UP: Final = np.array([0.0, 1.0, 0.0])  # +Y, as everywhere in marey
 MIN_VIEW_M: Final = 1e-9  # [m] below this, position and target are one point
@@ -184,32 +286,42 @@ def linear_from_srgb(colour: str | ArrayLike) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CapsuleBatch:
-    """S tapered capsules in world: two balls and the cone that touches both."""
+class StrokeBatch:
+    """S tapered strokes: two balls, or discs, and what lies between them."""
 
-    starts: FloatArray  # (S, 3) [m] centre of the first ball
-    ends: FloatArray  # (S, 3) [m] centre of the second ball
+    AXES: ClassVar[int]  # of a centre
+
+    starts: FloatArray  # (S, AXES) [m] centre of the first ball
+    ends: FloatArray  # (S, AXES) [m] centre of the second ball
     start_radii: FloatArray  # (S,) [m]
     end_radii: FloatArray  # (S,) [m]
     colours: FloatArray  # (S, 3) linear RGB
 
     def __post_init__(self) -> None:
-        _freeze_strokes(self, 3)
+        object.__setattr__(self, "starts", frozen(self.starts, None, self.AXES, name="starts"))
+        count = len(self.starts)
+        object.__setattr__(self, "ends", frozen(self.ends, count, self.AXES, name="ends"))
+        for name in (one.name for one in fields(self)[2:]):
+            values = frozen(getattr(self, name), count, *((3,) if name == "colours" else ()), name=name)
+            if name.endswith("_radii") and count and values.min() < 0.0:
+                raise InputError(f"{name} holds {values.min()}", "A radius cannot be negative")
+            object.__setattr__(self, name, values)
 
     @classmethod
-    def none(cls) -> CapsuleBatch:
+    def none(cls) -> Self:
         """Return nothing to draw."""
-        return cls(np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0), np.zeros(0), np.zeros((0, 3)))
+        extra = (np.zeros(0) for _ in fields(cls)[5:])
+        return cls(np.zeros((0, cls.AXES)), np.zeros((0, cls.AXES)), np.zeros(0), np.zeros(0), np.zeros((0, 3)), *extra)
 
     @classmethod
-    def join(cls, parts: Sequence[CapsuleBatch]) -> CapsuleBatch:
-        """Put the capsules of several bodies in one list."""
+    def join(cls, parts: Sequence[Self]) -> Self:
+        """Put several batches in one; of flat marks the last is drawn on top."""
         if not parts:
             return cls.none()
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__))
+        return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
 
-    def moved(self, offset: ArrayLike) -> CapsuleBatch:
-        """Return the same capsules, shifted by ``offset`` ``(3,)`` [m]."""
+    def moved(self, offset: ArrayLike) -> Self:
+        """Return the same strokes, shifted by ``offset`` ``(AXES,)`` [m]."""
         return replace(self, starts=self.starts + np.asarray(offset), ends=self.ends + np.asarray(offset))
 
     def __len__(self) -> int:
@@ -217,31 +329,19 @@ class CapsuleBatch:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GroundMarks:
-    """N flat marks on the ground, each a tapered stroke: a footprint, a disc or a piece of a path."""
+class CapsuleBatch(StrokeBatch):
+    """Tapered capsules in world: two balls and the cone that touches both."""
 
-    starts: FloatArray  # (N, 2) [m] world x and z
-    ends: FloatArray  # (N, 2) [m]
-    start_radii: FloatArray  # (N,) [m]
-    end_radii: FloatArray  # (N,) [m]
-    colours: FloatArray  # (N, 3) linear RGB
-    opacities: FloatArray  # (N,) 0 unseen, 1 opaque; later marks lie on earlier ones
+    AXES: ClassVar[int] = 3
 
-    def __post_init__(self) -> None:
-        _freeze_strokes(self, 2)
-        object.__setattr__(self, "opacities", frozen(self.opacities, len(self.starts), name="opacities"))
 
-    @classmethod
-    def none(cls) -> GroundMarks:
-        """Return no marks."""
-        return cls(np.zeros((0, 2)), np.zeros((0, 2)), np.zeros(0), np.zeros(0), np.zeros((0, 3)), np.zeros(0))
+@dataclass(frozen=True, slots=True, eq=False)
+class GroundMarks(StrokeBatch):
+    """Flat marks on the ground, world x and z: a footprint, a disc or a piece of a path."""
 
-    @classmethod
-    def join(cls, parts: Sequence[GroundMarks]) -> GroundMarks:
-        """Put several lists of marks in one; the last is drawn on top."""
-        if not parts:
-            return cls.none()
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__))
+    AXES: ClassVar[int] = 2
+
+    opacities: FloatArray  # (S,) 0 unseen, 1 opaque; later marks lie on earlier ones
 
     @classmethod
     def path(cls, points: ArrayLike, *, width_m: float, colour: ArrayLike, opacity: float = 1.0) -> GroundMarks:
@@ -251,13 +351,6 @@ class GroundMarks:
         radii = np.full(count, 0.5 * width_m)
         colours = np.broadcast_to(np.asarray(colour, dtype=np.float64), (count, 3))
         return cls(p[:-1], p[1:], radii, radii, colours, np.full(count, opacity))
-
-    def moved(self, offset: ArrayLike) -> GroundMarks:
-        """Return the same marks, shifted by ``offset`` ``(2,)`` [m] along x and z."""
-        return replace(self, starts=self.starts + np.asarray(offset), ends=self.ends + np.asarray(offset))
-
-    def __len__(self) -> int:
-        return len(self.starts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -311,16 +404,3 @@ class RenderScene:
     background: FloatArray = field(default_factory=lambda: np.ones(3))  # (3,) linear RGB: white paper
     mesh: TriangleMesh = field(default_factory=TriangleMesh.none)
     panes: TriangleMesh = field(default_factory=TriangleMesh.none)  # drawn half transparent: walls before a body
-
-
-def _freeze_strokes(batch: CapsuleBatch | GroundMarks, axes: int) -> None:
-    """Check and freeze what capsules and marks share: ends in as many axes, radii, colours."""
-    object.__setattr__(batch, "starts", frozen(batch.starts, None, axes, name="starts"))
-    count = len(batch.starts)
-    object.__setattr__(batch, "ends", frozen(batch.ends, count, axes, name="ends"))
-    object.__setattr__(batch, "colours", frozen(batch.colours, count, 3, name="colours"))
-    for name in ("start_radii", "end_radii"):
-        radii = frozen(getattr(batch, name), count, name=name)
-        if count and radii.min() < 0.0:
-            raise InputError(f"{name} holds {radii.min()}", "A radius cannot be negative")
-        object.__setattr__(batch, name, radii)

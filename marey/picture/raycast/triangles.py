@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from marey.base import FloatArray, kernel
 from marey.lie.kernels import Vector, cross, dot, row3, subtract3, unit
 from marey.picture.raycast.capsules import Image, encode_srgb, pack_camera, pack_ground, pack_light, render_capsules
-from marey.picture.raycast.meshes import TriangleMesh
-from marey.picture.raycast.scene import CapsuleBatch, RenderScene, linear_from_srgb
+from marey.picture.raycast.scene import CapsuleBatch, RenderScene, TriangleMesh, linear_from_srgb
 from marey.picture.raycast.surfaces import PackedCamera, PackedGround, PackedLight, pixel_ray, point_on_ray
 
 NOTHING = -1  # a sample that sees no triangle

@@ -319,6 +319,7 @@ class ValidEditor:
         self._keys: dict[int, PoseKey] = {}
         self._built: tuple[DisplacementProblem, DisplacementProgramme] | None = None
         self._x: FloatArray | None = None
+        self._looks = np.zeros(0, dtype=np.int64)  # frames at which physics counts besides the usual ones
 
     @property
     def tree(self) -> JointTree:
@@ -356,26 +357,40 @@ class ValidEditor:
         """
         if not (np.isfinite(quota_s) and quota_s > 0.0):
             raise InputError(f"a quota of {quota_s} s", "It is positive")
-        began = time.perf_counter()
-        stage, programme = self._problem()
-        start = np.zeros(programme.num_variables) if self._x is None else self._x
-        shown: list[float] = []
+        began, shown = time.perf_counter(), list[float]()
+        while True:
+            stage, programme = self._problem()
 
-        def show(step: SQPIteration) -> bool:
-            if step.violation > max(shown[-NUM_KEPT_ITERATES:], default=np.inf):
-                return False
-            shown.append(step.violation)
-            moved = programme.displacement(step.x)
-            iterate = EditIterate(stage, moved, step.violation, step.objective, time.perf_counter() - began)
-            return bool(on_iterate is not None and on_iterate(iterate))
+            def show(
+                step: SQPIteration, stage: DisplacementProblem = stage, programme: DisplacementProgramme = programme
+            ) -> bool:
+                if step.violation > max(shown[-NUM_KEPT_ITERATES:], default=np.inf):
+                    return False
+                shown.append(step.violation)
+                moved = programme.displacement(step.x)
+                iterate = EditIterate(stage, moved, step.violation, step.objective, time.perf_counter() - began)
+                return bool(on_iterate is not None and on_iterate(iterate))
 
-        left = max(quota_s - (time.perf_counter() - began), 1e-3)
-        answer = solve_sqp(
-            programme, start, tolerance=TOLERANCE, time_limit_s=left, on_iteration=show, on_failure="return"
-        )
-        self._x = answer.x
-        moved = programme.displacement(answer.x)
-        return EditIterate(stage, moved, answer.violation, answer.objective, time.perf_counter() - began)
+            answer = solve_sqp(
+                programme,
+                np.zeros(programme.num_variables) if self._x is None else self._x,
+                tolerance=TOLERANCE,
+                time_limit_s=max(quota_s - (time.perf_counter() - began), 1e-3),
+                on_iteration=show,
+                on_failure="return",
+            )
+            self._x, moved = answer.x, programme.displacement(answer.x)
+            best = EditIterate(stage, moved, answer.violation, answer.objective, time.perf_counter() - began)
+            # With time left physics is asked for where the clip was green and is no longer
+            if not (self._physics and answer.status is SolveStatus.CONVERGED and best.seconds < quota_s):
+                return best
+            is_lost = (self.report(best).levels > 0) & (self._report.levels == 0)
+            is_lost[: self._stretch.first] = is_lost[self._stretch.last + 1 :] = False
+            lost = np.setdiff1d(np.flatnonzero(is_lost), self._looks)
+            if not len(lost):
+                return best
+            self._looks, self._built = np.union1d(self._looks, lost), None
+            shown.clear()
 
     def report(self, iterate: EditIterate) -> ValidityReport:
         """Validity of an iterate, with the contacts of the clip."""
@@ -387,7 +402,7 @@ class ValidEditor:
     def _accept_goals(self, pins: dict[tuple[str, int], PointPin], keys: dict[int, PoseKey]) -> None:
         """Take goals, or keep the old ones if these are refused."""
         before = self._pins, self._keys
-        self._pins, self._keys, self._built = pins, keys, None
+        self._pins, self._keys, self._built, self._looks = pins, keys, None, self._looks[:0]
         try:
             self._problem()
         except MareyError:
@@ -408,6 +423,7 @@ class ValidEditor:
                 styles=self._styles,
                 S=self._S,
                 report=self._report,
+                looks=self._looks,
                 like=self._stage,
             )
             if self._x is not None and self._x.size != self._built[1].num_variables:

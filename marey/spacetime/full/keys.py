@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray
-from marey.spacetime.full.body_state import AT_JOINT, BodyState, StateJet
+from marey.spacetime.full.body_state import AT_JOINT, BodyState
 from marey.spacetime.full.layout import SNAP_S, FullLayout, InstantBuilder
 from marey.spacetime.full.physics_rows import (
     POSITION_ROW,
     SPEED_ROW,
-    Coefficients,
-    RowFamily,
+    FullRows,
     WorldVector,
     compute_support_wrench,
 )
 from marey.spacetime.problem.definition import Key
 from marey.spacetime.problem.support import contact_frame
+from marey.spacetime.programme import Factors, StateJet
 
 CLEARANCE_PER_SPAN = 4  # instants per span at which something is kept clear of something
 
@@ -52,7 +52,7 @@ def world_vector(
     return WorldVector(at, fly, columns, coefficients)
 
 
-def key_rows(layout: FullLayout, builder: InstantBuilder, key: Key) -> list[RowFamily]:
+def key_rows(layout: FullLayout, builder: InstantBuilder, key: Key) -> list[FullRows]:
     """Rows of one key; those that only bound control points give none (see :func:`find_point_bounds`)."""
     if _find_bounded_points(layout, key) is not None:
         return []
@@ -69,20 +69,20 @@ def key_rows(layout: FullLayout, builder: InstantBuilder, key: Key) -> list[RowF
         is_speed = key.kind == "velocity"
         labels = tuple(f"{'speed' if is_speed else 'angle'} of {layout.figure.names[i]}" for i in chosen)
 
-        def coordinates(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
+        def coordinates(state: BodyState, _: FloatArray) -> tuple[StateJet, Factors]:
             return (state.speeds if is_speed else state.angles).at(at).columns(chosen), None
 
-        return [RowFamily(at, lower, upper, labels, coordinates, is_linear=True)]
+        return [FullRows(at, lower, upper, labels, coordinates, is_linear=True)]
     if key.kind == "force":
         contact = layout.timeline.phases[phase].contacts[0]
         normal = contact_frame(contact)[0][None]
         low, high = -np.inf if key.lower is None else key.lower, np.inf if key.upper is None else key.upper
         ends = np.full((len(at), 1), low), np.full((len(at), 1), high)
 
-        def evaluate(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
+        def evaluate(state: BodyState, _: FloatArray) -> tuple[StateJet, Factors]:
             return compute_support_wrench(state, at, contact, layout)[0].apply_matrix(normal), None
 
-        return [RowFamily(at, *ends, ("force along the normal",), evaluate)]
+        return [FullRows(at, *ends, ("force along the normal",), evaluate)]
     if key.kind == "bar":
         return [_bar_rows(layout, key, phase, times, at)]
     if key.kind == "com_velocity":
@@ -147,7 +147,7 @@ def key_angle_ranges(layout: FullLayout, key: Key) -> list[tuple[int, float, flo
     return [(figure.angle_index(name), value, value) for name, value in key.joints.items()]
 
 
-def _target_rows(layout: FullLayout, key: Key, placed: WorldVector, scale: float) -> RowFamily:
+def _target_rows(layout: FullLayout, key: Key, placed: WorldVector, scale: float) -> FullRows:
     """A vector in the world at a target, components without a value free; of a clearance, its height between ends."""
     axes = [int(i) for i in layout.figure.axes if i < len(key.target) and key.target[i] is not None]
     what = key.point or {"com": "centre of mass", "com_velocity": "velocity of the centre of mass"}.get(key.kind, "")
@@ -162,14 +162,14 @@ def _target_rows(layout: FullLayout, key: Key, placed: WorldVector, scale: float
     columns = None if placed.columns is None else placed.columns[:, chosen]
     coefficients = None if placed.coefficients is None else scale * placed.coefficients[:, chosen]
 
-    def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
+    def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Factors]:
         return (placed.jet(state, x).columns(chosen) - target) * scale, coefficients
 
     shape = (len(placed.at), len(axes))
-    return RowFamily(placed.at, np.full(shape, low), np.full(shape, high), labels, evaluate, columns)
+    return FullRows(placed.at, np.full(shape, low), np.full(shape, high), labels, evaluate, columns)
 
 
-def _bar_rows(layout: FullLayout, key: Key, phase: int, times: FloatArray, at: IntArray) -> RowFamily:
+def _bar_rows(layout: FullLayout, key: Key, phase: int, times: FloatArray, at: IntArray) -> FullRows:
     r"""Keep the segment of a point off a bar along X: the square of its nearest distance in the plane across.
 
     At the nearest point of the segment the distance does not change with the place along it (envelope theorem), so
@@ -182,7 +182,7 @@ def _bar_rows(layout: FullLayout, key: Key, phase: int, times: FloatArray, at: I
     across = np.array([0.0, 1.0, 1.0])
     radius = key.lower or 0.0
 
-    def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
+    def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Factors]:
         a, b = start.jet(state, x), end.jet(state, x)
         off, along = (a.value - centre) * across, (b.value - a.value) * across
         share = np.clip(-(off * along).sum(1) / np.maximum((along * along).sum(1), 1e-12), 0.0, 1.0)[:, None]
@@ -198,4 +198,4 @@ def _bar_rows(layout: FullLayout, key: Key, phase: int, times: FloatArray, at: I
 
     columns = None if end.columns is None else end.columns.reshape(len(at), 1, -1)
     lower = np.full((len(at), 1), POSITION_ROW * radius / 4.0)
-    return RowFamily(at, lower, np.full_like(lower, np.inf), (f"bar clear of {key.point}",), evaluate, columns)
+    return FullRows(at, lower, np.full_like(lower, np.inf), (f"bar clear of {key.point}",), evaluate, columns)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, cast
 
@@ -11,30 +10,19 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray
 from marey.dynamics import JointTree, compute_point_motion, compute_torques
-from marey.spacetime.full.body_state import BodyState, StateJet
+from marey.spacetime.full.body_state import BodyState
 from marey.spacetime.full.layout import FullLayout, InstantBuilder
 from marey.spacetime.full.physics_rows import compute_support_wrench
 from marey.spacetime.full.sampling import interpolate_pose_keys, neutral_pose
 from marey.spacetime.full.torques import compute_torque_jet
 from marey.spacetime.problem.definition import Contact
+from marey.spacetime.programme import QuadraticTerm, ResidualTerm, StateJet
 
 INSET: Final = 0.05  # [-] of a span: both ends of a difference lie inside one span
 
 
+FullTerm = ResidualTerm[BodyState]
 Quantity = Callable[[BodyState, IntArray], StateJet]  # of a state, at instants
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ResidualTerm:
-    """A term ``sum_n w_n |r_n|^2`` whose residuals change with the state: Gauss-Newton.
-
-    A residual may add parts from several instants of one span of the spline.
-    """
-
-    name: str
-    parts: tuple[IntArray, ...]  # instants (n,) of each part
-    weights: FloatArray  # (n,)
-    evaluate: Callable[[BodyState], tuple[StateJet, ...]]  # (n, m) each
 
 
 def add_gauss_instants(layout: FullLayout, builder: InstantBuilder, phase: int) -> tuple[IntArray, FloatArray]:
@@ -49,7 +37,7 @@ REFERENCE_UNIT: Final = 0.01  # [rad^2 s] a tenth of a radian for a second
 PRIOR_UNIT: Final = 0.25  # [rad^2 s] half a radian for a second
 MIN_FRACTION: Final = 0.02  # [-] of the body's mass: light joints are not free to flail
 ROOT_FRACTION: Final = 0.1  # [-] of the body's mass: the turn of the whole body costs little, but is not a free valley
-RIDGE: Final = 1e-6  # makes the Hessian definite
+RIDGE: Final = 1e-6  # [-] makes the Hessian definite
 
 
 def compute_effective_masses(tree: JointTree, dof: int | None) -> FloatArray:
@@ -61,17 +49,10 @@ def compute_effective_masses(tree: JointTree, dof: int | None) -> FloatArray:
     return np.array([tree.far_mass(i, dof) for i in range(tree.num_dofs)])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class QuadraticTerm:
-    """A term ``(x - x0)^T Q (x - x0)`` in control points, time-major."""
-
-    name: str
-    matrix: Any  # (n, n) csc_array
-    centre: FloatArray  # (n,)
-
-
 def build_quadratic_terms(layout: FullLayout, reference: FloatArray | None = None) -> list[QuadraticTerm]:
     """Terms with a constant Hessian; ``reference`` are control points ``(K, D)`` of the motion to stay near."""
+    import scipy.sparse
+
     wanted, shares = layout.problem.objective, compute_joint_weights(layout)
     zero = np.zeros(layout.num_curve_unknowns)
     terms = [_integrate_squares(layout, "accel", 2, wanted.accel / ACCEL_UNIT * shares, zero)]
@@ -84,7 +65,10 @@ def build_quadratic_terms(layout: FullLayout, reference: FloatArray | None = Non
     if wanted.reference > 0.0 and reference is not None:
         weight = np.full_like(shares, wanted.reference / REFERENCE_UNIT / layout.num_angles)
         terms.append(_integrate_squares(layout, "reference", 0, weight, reference.ravel()))
-    return terms
+    # Impulses, loads and durations cost nothing: a ridge there would prefer light bodies
+    diagonal = np.where(np.arange(layout.num_unknowns) < layout.num_curve_unknowns, RIDGE, 0.0)
+    ridge: Any = cast(Any, scipy.sparse).diags_array(diagonal, format="csc")
+    return [*terms, QuadraticTerm("ridge", ridge, np.zeros(layout.num_unknowns))]
 
 
 def compute_joint_weights(layout: FullLayout) -> FloatArray:
@@ -117,7 +101,8 @@ def _integrate_squares(
         gram = design.T @ sparse.diags_array(shares * weights[phases, i]) @ design
         unit = sparse.csc_array(([1.0], ([i], [i])), shape=(layout.num_angles, layout.num_angles))
         total = total + sparse.csc_array(sparse.kron(gram, unit))
-    return QuadraticTerm(name, sparse.csc_array(total), centre)
+    total.resize((layout.num_unknowns, layout.num_unknowns))
+    return QuadraticTerm(name, total, np.append(centre, np.zeros(layout.num_unknowns - centre.size)))
 
 
 JERK_UNIT: Final = 100.0  # [m^2/s^5] unit of the objective: one second at 10 m/s^3
@@ -161,7 +146,7 @@ def compute_noise_gains(layout: FullLayout) -> FloatArray:
     return gains
 
 
-def build_residual_terms(layout: FullLayout, builder: InstantBuilder) -> list[ResidualTerm]:
+def build_residual_terms(layout: FullLayout, builder: InstantBuilder) -> list[FullTerm]:
     r"""Terms that need the dynamics, if they have a weight: torques and hands everywhere, contact forces in supports.
 
     Of [Fang2003]_: ``torque`` is :math:`\int \sum \tau^2 dt` over the number of joints, (2.15); ``contact_force`` is
@@ -171,7 +156,7 @@ def build_residual_terms(layout: FullLayout, builder: InstantBuilder) -> list[Re
     Hogan; ``min_torque_change`` is :math:`\tfrac12\int \dot\tau^2 dt` over the number of joints, after Uno;
     ``min_variance`` that of :func:`compute_noise_gains`. Curves are cubic, so a rate is a difference across each span.
     """
-    wanted, terms, phases = layout.problem.objective, list[ResidualTerm](), layout.timeline.phases
+    wanted, terms, phases = layout.problem.objective, list[FullTerm](), layout.timeline.phases
     joints = np.setdiff1d(np.arange(layout.num_angles), layout.figure.root_angles)
     gains = compute_noise_gains(layout) * layout.weight if wanted.min_variance > 0.0 else np.zeros(layout.num_angles)
     noisy, inset = np.flatnonzero(gains > 0.0), 1.0 - 2.0 * INSET
@@ -192,7 +177,7 @@ def build_residual_terms(layout: FullLayout, builder: InstantBuilder) -> list[Re
 
     def integrate(name: str, p: int, weight: float, quantity: Quantity, growth: FloatArray | float = 1.0) -> None:
         at, shares = add_gauss_instants(layout, builder, p)
-        terms.append(ResidualTerm(name, (at,), weight * shares * growth, lambda state: (quantity(state, at),)))
+        terms.append(FullTerm(name, (at,), weight * shares * growth, lambda state: (quantity(state, at),)))
 
     def differ(name: str, p: int, weight: float, unit: float, quantity: Quantity, share: float) -> None:
         # First and last instant of each span of a phase, a little inside it, and the time between them [s]
@@ -203,7 +188,7 @@ def build_residual_terms(layout: FullLayout, builder: InstantBuilder) -> list[Re
         steps = (1.0 - 2.0 * INSET) * spans
         weights = weight / (unit * (steps * share))
         parts = (low, high)
-        terms.append(ResidualTerm(name, parts, weights, lambda s: (quantity(s, low) * -1.0, quantity(s, high))))
+        terms.append(FullTerm(name, parts, weights, lambda s: (quantity(s, low) * -1.0, quantity(s, high))))
 
     for p, phase in enumerate(phases):
         held = [contact.point for contact in phase.contacts]

@@ -11,11 +11,12 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray
 from marey.lie import hat
-from marey.spacetime.full.body_state import AT_JOINT, BodyState, StateJet
+from marey.spacetime.full.body_state import AT_JOINT, BodyState
 from marey.spacetime.full.layout import FlightUnknowns, FullLayout, InstantBuilder
 from marey.spacetime.problem.definition import Contact
 from marey.spacetime.problem.obstacles import BodyCapsule, ObstacleShape, find_nearest, is_crossed
 from marey.spacetime.problem.support import PhaseSupport, build_support, contact_frame
+from marey.spacetime.programme import Factors, RowGroup, StateJet
 
 POSITION_ROW: Final = 10.0  # [1/m] a violation of 1e-4 is 0.01 mm
 SPEED_ROW: Final = 3.0  # [s/m]
@@ -23,21 +24,8 @@ MARGIN_M: Final = 0.01  # [m] inside the edge of a foot, for what happens betwee
 TILT_ROW: Final = 3.0  # [-] of the cosine
 CUT_MARGIN: Final = 0.01  # [mg] inside a face of the cone, for what happens between frames
 
-Coefficients = FloatArray | None  # (n, m, g) by the unknowns of flights and impulses
-EvaluateRows = Callable[[BodyState, FloatArray], tuple[StateJet, Coefficients]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RowFamily:
-    """Some rows at some instants; ``evaluate`` takes the state and all unknowns."""
-
-    instants: IntArray  # (n,)
-    lower: FloatArray  # (n, m)
-    upper: FloatArray  # (n, m)
-    labels: tuple[str, ...]  # (m,)
-    evaluate: EvaluateRows
-    columns: IntArray | None = None  # (n, m, g) unknowns besides the control points
-    is_linear: bool = False
+FullRows = RowGroup[BodyState]  # names (m,) of the rows of an instant, before the programme says when
+EvaluateRows = Callable[[BodyState, FloatArray], tuple[StateJet, Factors]]
 
 
 def compute_support_wrench(
@@ -56,7 +44,7 @@ def compute_support_wrench(
     return force, state.spin_rate.at(at) * (1.0 / weight) + arm.cross(force)
 
 
-def contact_rows(layout: FullLayout, phase: int, instants: IntArray, cuts: FloatArray) -> RowFamily:
+def contact_rows(layout: FullLayout, phase: int, instants: IntArray, cuts: FloatArray) -> FullRows:
     """Friction cone or strength of the grip, pressure inside the support, twist, normal force.
 
     ``cuts (c, 6)`` are further faces of the cone of the support, on the wrench about the world's origin.
@@ -78,7 +66,7 @@ def contact_rows(layout: FullLayout, phase: int, instants: IntArray, cuts: Float
         lower, upper = np.concatenate([[0.0], lower]), np.concatenate([[np.inf], upper])
         labels = ("strength of the grip", *labels)
 
-    def evaluate(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
+    def evaluate(state: BodyState, _: FloatArray) -> tuple[StateJet, Factors]:
         force, moment = compute_support_wrench(state, instants, contact, layout)
         flat = StateJet.stack([force, moment]).apply_matrix(support.matrix)
         if support.friction is not None:
@@ -87,10 +75,10 @@ def contact_rows(layout: FullLayout, phase: int, instants: IntArray, cuts: Float
         return StateJet.stack([StateJet(value[:, None], force.component_along(slope).partials), flat]), None
 
     shape = (len(instants), len(lower))
-    return RowFamily(instants, np.broadcast_to(lower, shape), np.broadcast_to(upper, shape), labels, evaluate)
+    return FullRows(instants, np.broadcast_to(lower, shape), np.broadcast_to(upper, shape), labels, evaluate)
 
 
-def shared_rows(layout: FullLayout, phase: int, times: FloatArray, instants: IntArray) -> list[RowFamily]:
+def shared_rows(layout: FullLayout, phase: int, times: FloatArray, instants: IntArray) -> list[FullRows]:
     r"""Rows of contacts that share a wrench: each keeps its own cone or strength, and the first takes what is left.
 
     .. math:: w_0 = w - \sum_k X_k w_k, \quad w_k \in C_k, \quad w_0 \in C_0
@@ -98,7 +86,7 @@ def shared_rows(layout: FullLayout, phase: int, times: FloatArray, instants: Int
     The wrenches of the others are unknowns; this is the sum of generators of §2.9 of the specification with the faces
     of each cone in place of its edges.
     """
-    own, rows = layout.timeline.phases[phase], list[RowFamily]()
+    own, rows = layout.timeline.phases[phase], list[FullRows]()
     supports = [build_support(replace(own, contacts=(contact,)), MARGIN_M) for contact in own.contacts]
     loads = [load for load in layout.loads if load.phase == phase]
     parts = [load.weights(times) for load in loads]  # unknowns (n, 2, 6), shares (n, 2)
@@ -122,7 +110,7 @@ def shared_rows(layout: FullLayout, phase: int, times: FloatArray, instants: Int
             shares: FloatArray = shares,
             support: PhaseSupport = support,
             flat: FloatArray = flat,
-        ) -> tuple[StateJet, Coefficients]:
+        ) -> tuple[StateJet, Factors]:
             wrench = (shares[:, :, None] * x[near]).sum(axis=1)
             value, slopes = wrench @ support.matrix.T, flat
             if support.friction is None:
@@ -135,7 +123,7 @@ def shared_rows(layout: FullLayout, phase: int, times: FloatArray, instants: Int
             width = state.com.partials.shape[-1]
             return StateJet(value, np.zeros((3, *value.shape, width))), slopes
 
-        rows.append(RowFamily(instants, low, high, labels, carried, columns))
+        rows.append(FullRows(instants, low, high, labels, carried, columns))
 
     # The first contact takes what is left of the whole
     first, support = own.contacts[0], supports[0]
@@ -157,7 +145,7 @@ def shared_rows(layout: FullLayout, phase: int, times: FloatArray, instants: Int
     )
     flat = support.matrix @ by_load
 
-    def rest(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
+    def rest(state: BodyState, x: FloatArray) -> tuple[StateJet, Factors]:
         force, moment = compute_support_wrench(state, instants, first, layout)
         whole = StateJet.stack([force, moment]) + np.einsum("nij,nj->ni", by_load, x[near])
         jet = whole.apply_matrix(support.matrix)
@@ -168,12 +156,12 @@ def shared_rows(layout: FullLayout, phase: int, times: FloatArray, instants: Int
         strength = StateJet(value[:, None], force.component_along(slope).partials)
         return StateJet.stack([strength, jet]), np.concatenate([slope[:, None] @ by_load[:, :3], flat], axis=1)
 
-    return [*rows, RowFamily(instants, low, high, labels, rest, columns)]
+    return [*rows, FullRows(instants, low, high, labels, rest, columns)]
 
 
 def obstacle_rows(
     layout: FullLayout, phase: int, ends: tuple[WorldVector, WorldVector], capsule: BodyCapsule, obstacle: ObstacleShape
-) -> RowFamily:
+) -> FullRows:
     """A capsule stays out of a shape: its gap at the nearest place, whose share along it does not count (envelope).
 
     Where the way leads over the shape, what is inside leaves it upwards.
@@ -183,7 +171,7 @@ def obstacle_rows(
     if obstacle.upwards is not None and is_crossed(layout.problem, phase, obstacle):
         obstacle = replace(obstacle, distance=obstacle.upwards)
 
-    def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
+    def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Factors]:
         a, b = start.jet(state, x), end.jet(state, x)
         share, gap = find_nearest(obstacle, np.stack([a.value, b.value], axis=1), capsule.radii)
         place = a.value + share[:, None] * (b.value - a.value)
@@ -197,7 +185,7 @@ def obstacle_rows(
     columns = None if end.columns is None else end.columns.reshape(len(at), 1, -1)
     lower = np.zeros((len(at), 1))
     label = f"{capsule.name} out of {obstacle.name}"
-    return RowFamily(at, lower, np.full_like(lower, np.inf), (label,), evaluate, columns)
+    return FullRows(at, lower, np.full_like(lower, np.inf), (label,), evaluate, columns)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -210,9 +198,9 @@ class WorldVector:
     coefficients: FloatArray | None  # (n, 3, g)
 
 
-def tilt_rows(layout: FullLayout, phase: int, instants: IntArray) -> list[RowFamily]:
+def tilt_rows(layout: FullLayout, phase: int, instants: IntArray) -> list[FullRows]:
     """A foot that carries the body keeps its segment upright: its joint stays high above the plant."""
-    rows: list[RowFamily] = []
+    rows: list[FullRows] = []
     for contact in layout.timeline.phases[phase].contacts:
         if contact.kind != "foot":
             continue
@@ -221,23 +209,23 @@ def tilt_rows(layout: FullLayout, phase: int, instants: IntArray) -> list[RowFam
 
         def evaluate(
             state: BodyState, _: FloatArray, foot: str = contact.point, normal: FloatArray = normal
-        ) -> tuple[StateJet, Coefficients]:
+        ) -> tuple[StateJet, Factors]:
             joint, sole = (state.points[name][0].at(instants) for name in (foot + AT_JOINT, foot))
             return (joint - sole).apply_matrix(normal), None
 
         lower = np.full((len(instants), 1), TILT_ROW * np.cos(np.deg2rad(contact.max_tilt_deg)))
         label = f"tilt over {contact.point}"
-        rows.append(RowFamily(instants, lower, np.full_like(lower, np.inf), (label,), evaluate))
+        rows.append(FullRows(instants, lower, np.full_like(lower, np.inf), (label,), evaluate))
     return rows
 
 
-def flight_rows(layout: FullLayout, flight: FlightUnknowns, instants: IntArray) -> RowFamily:
+def flight_rows(layout: FullLayout, flight: FlightUnknowns, instants: IntArray) -> FullRows:
     """Angular momentum about the centre of mass is that of the flight; or, as printed, its rate is zero."""
     spins = layout.figure.spins
     shape = (len(instants), len(spins))
     if layout.problem.flight == "force":
 
-        def rate(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
+        def rate(state: BodyState, _: FloatArray) -> tuple[StateJet, Factors]:
             return state.spin_rate.at(instants).columns(spins) * (1.0 / layout.weight), None
 
         return _equality_rows(instants, shape, tuple(f"moment in flight about {'xyz'[i]}" for i in spins), rate)
@@ -245,7 +233,7 @@ def flight_rows(layout: FullLayout, flight: FlightUnknowns, instants: IntArray) 
     columns = np.broadcast_to(flight.spin[None, :, None], (*shape, 1))
     scale = 1.0 / layout.spin_scale
 
-    def level(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
+    def level(state: BodyState, x: FloatArray) -> tuple[StateJet, Factors]:
         jet = state.spin.at(instants).columns(spins) - x[columns[..., 0]]
         return jet * scale, np.full((*shape, 1), -scale)
 
@@ -253,9 +241,9 @@ def flight_rows(layout: FullLayout, flight: FlightUnknowns, instants: IntArray) 
     return _equality_rows(instants, shape, labels, level, columns)
 
 
-def joint_rows(layout: FullLayout, builder: InstantBuilder) -> list[RowFamily]:
+def joint_rows(layout: FullLayout, builder: InstantBuilder) -> list[FullRows]:
     """Rows at phase borders: take-off and touch-down of every flight, change of support."""
-    rows: list[RowFamily] = []
+    rows: list[FullRows] = []
     phases, edges, impact = layout.timeline.phases, layout.timeline.edges, layout.problem.impact
     for flight in layout.flights:
         if flight.before is not None:
@@ -297,8 +285,8 @@ def _equality_rows(
     labels: tuple[str, ...],
     evaluate: EvaluateRows,
     columns: IntArray | None = None,
-) -> RowFamily:
-    return RowFamily(instants, np.zeros(shape), np.zeros(shape), labels, evaluate, columns)
+) -> FullRows:
+    return FullRows(instants, np.zeros(shape), np.zeros(shape), labels, evaluate, columns)
 
 
 def _axis_labels(layout: FullLayout, what: str) -> tuple[str, ...]:
@@ -313,7 +301,7 @@ def _continuity_rows(
     *,
     lands: bool,
     impulse: IntArray | None = None,
-) -> RowFamily:
+) -> FullRows:
     """The centre of mass (order 0), or its velocity (1), is at one instant that of the flight and that of the support.
 
     An impulse at touch-down changes the velocity of the flight before it is compared.
@@ -331,7 +319,7 @@ def _continuity_rows(
     columns = np.stack(unknowns, axis=1)[None]
     coefficients = np.broadcast_to(-scale * factors, columns.shape)
 
-    def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
+    def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Factors]:
         com = (state.com, state.com_velocity)[order]
         jet = com.at(at) - state.points[contact.point][order].at(at) + offset
         return (jet.columns(axes) - (x[columns[0]] * factors).sum(axis=1)) * scale, coefficients
@@ -340,7 +328,7 @@ def _continuity_rows(
     return _equality_rows(at, (1, len(axes)), _axis_labels(layout, label), evaluate, columns)
 
 
-def _bounded_impact_rows(layout: FullLayout, at: IntArray, phase: int, flight: FlightUnknowns) -> list[RowFamily]:
+def _bounded_impact_rows(layout: FullLayout, at: IntArray, phase: int, flight: FlightUnknowns) -> list[FullRows]:
     r"""The velocity may jump by an impulse inside the friction cone that turns nothing and does not throw.
 
     With joint curves whose velocity is continuous the angular momentum cannot jump, so the impulse must pass through
@@ -356,17 +344,17 @@ def _bounded_impact_rows(layout: FullLayout, at: IntArray, phase: int, flight: F
         value[0, axes] = x[impulse]
         return value
 
-    def cone(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
+    def cone(state: BodyState, x: FloatArray) -> tuple[StateJet, Factors]:
         value, slope = support.round_row(jump(x))
         return StateJet(value[:, None], np.zeros((3, 1, 1, layout.num_angles))), slope[:, None, axes]
 
-    def arm(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
+    def arm(state: BodyState, x: FloatArray) -> tuple[StateJet, Factors]:
         lever = state.points[contact.point][0].at(at) - state.com.at(at)
         turned = lever.cross(StateJet(jump(x), np.zeros_like(lever.partials)))
         by_jump = np.cross(lever.value[0][None, :], np.eye(3)).T  # (3, 3) column j: lever x e_j
         return turned.columns(spins), by_jump[spins][:, axes][None]
 
-    def rebound(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
+    def rebound(state: BodyState, _: FloatArray) -> tuple[StateJet, Factors]:
         velocity = state.com_velocity.at(at) - state.points[contact.point][1].at(at)
         return velocity.apply_matrix(support.normal[None]), None
 
@@ -375,18 +363,18 @@ def _bounded_impact_rows(layout: FullLayout, at: IntArray, phase: int, flight: F
     labels = tuple(f"turn by the impulse about {'xyz'[i]}" for i in spins)
     return [
         _continuity_rows(layout, at, flight, 1, lands=True, impulse=impulse),
-        RowFamily(at, zero, infinite, ("impulse inside the friction cone",), cone, impulse[None, None]),
+        FullRows(at, zero, infinite, ("impulse inside the friction cone",), cone, impulse[None, None]),
         _equality_rows(at, (1, len(spins)), labels, arm, columns),
-        RowFamily(at, -infinite, zero, ("rebound at touch-down",), rebound),
+        FullRows(at, -infinite, zero, ("rebound at touch-down",), rebound),
     ]
 
 
-def relative_rows(layout: FullLayout, at: IntArray, one: Contact, other: Contact, order: int) -> RowFamily:
+def relative_rows(layout: FullLayout, at: IntArray, one: Contact, other: Contact, order: int) -> FullRows:
     """The point of a contact is at its plant while another's is (order 0), or does not move against it (order 1)."""
     apart = np.asarray(other.position) - np.asarray(one.position) if order == 0 else np.zeros(3)
     axes, scale = layout.figure.axes, (POSITION_ROW, SPEED_ROW)[order]
 
-    def evaluate(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
+    def evaluate(state: BodyState, _: FloatArray) -> tuple[StateJet, Factors]:
         jet = state.points[other.point][order].at(at) - state.points[one.point][order].at(at) - apart
         return jet.columns(axes) * scale, None
 

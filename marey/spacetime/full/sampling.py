@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError, UnknownNameError
-from marey.dynamics import JointTree, compute_aggregate, compute_com_motion, compute_point_motion
+from marey.dynamics import compute_aggregate, compute_com_motion, compute_point_motion
 from marey.motion import Contacts, Motion
 from marey.spacetime.full.body_state import CurveRates, FullBodyModel
 from marey.spacetime.full.layout import FullLayout, InstantBuilder, Instants
@@ -33,7 +33,7 @@ def sample_track(layout: FullLayout, x: FloatArray, instants: Instants) -> Solut
     """Coordinates with the root in place, and exact derivatives, at instants; unknowns unscaled."""
     figure, g = layout.figure, layout.gravity
     q, qd, qdd = (figure.coordinates(curve) for curve in instants.curves(layout.points(x)))
-    com = compute_com_motion(figure.tree, q, qd, qdd)
+    com = compute_com_motion(figure.tree, q, qd, qdd, jacobians=False)
     for p, phase in enumerate(layout.timeline.phases):
         chosen = np.flatnonzero(instants.phases == p)
         if not len(chosen):
@@ -85,12 +85,8 @@ def close_contact(figure: FullBodyModel, first: Contact, contact: Contact, rates
     """
     q, qd, qdd = (rate.copy() for rate in rates)
     tree, (dof, place) = figure.tree, figure.point(contact.point)
-    held, limb = _ancestors(tree, figure.point(first.point)[0]), list[int]()
-    for i in _ancestors(tree, dof):
-        if i in held:
-            break
-        limb.append(i)
-    own, axes = np.array(limb, dtype=np.int64), figure.axes
+    held, axes = tree.ancestors(figure.point(first.point)[0]), figure.axes
+    own = np.array([i for i in tree.ancestors(dof) if i not in held], dtype=np.int64)
     for _ in range(CLOSING_STEPS):
         at = compute_point_motion(tree, q, qd, qdd, dof, place)
         gap = (np.asarray(contact.position) - at.position)[:, axes]
@@ -104,15 +100,6 @@ def close_contact(figure: FullBodyModel, first: Contact, contact: Contact, rates
     at = compute_point_motion(tree, q, qd, qdd, dof, place)
     qdd[:, own] -= np.einsum("nij,nj->ni", inverse, at.acceleration[:, axes])
     return q, qd, qdd
-
-
-def _ancestors(tree: JointTree, dof: int) -> list[int]:
-    """A coordinate and those that carry it, up to the root."""
-    found: list[int] = []
-    while dof >= 0:
-        found.append(dof)
-        dof = int(tree.parents[dof])
-    return found
 
 
 def compute_support_com(

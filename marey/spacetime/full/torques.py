@@ -20,11 +20,12 @@ import numpy as np
 from marey.base import FloatArray, IntArray
 from marey.dynamics import compute_torque_jacobians, compute_torques
 from marey.lie import SO3, hat
-from marey.spacetime.full.body_state import BodyState, FullBodyModel, StateJet
+from marey.spacetime.full.body_state import BodyState, FullBodyModel
 from marey.spacetime.full.layout import FullLayout
-from marey.spacetime.full.physics_rows import Coefficients, RowFamily, compute_support_wrench
+from marey.spacetime.full.physics_rows import FullRows, compute_support_wrench
 from marey.spacetime.problem.definition import Contact
 from marey.spacetime.problem.strength import TorqueLimits
+from marey.spacetime.programme import Factors, StateJet
 
 TORQUE_ROOM: Final = 0.97  # of a limit at frames: what holds there with room holds between them
 
@@ -85,7 +86,7 @@ def _contact_torque(
     return _generalised_force(carries, axes, place, force) + StateJet(value, partials)
 
 
-def torque_rows(layout: FullLayout, phase: int, times: FloatArray, at: IntArray, limits: TorqueLimits) -> RowFamily:
+def torque_rows(layout: FullLayout, phase: int, times: FloatArray, at: IntArray, limits: TorqueLimits) -> FullRows:
     """Torques of a phase within their limits, at instants; contacts beyond the first bear their own loads."""
     figure = layout.figure
     angles: list[int] = figure.angles.tolist()
@@ -97,7 +98,7 @@ def torque_rows(layout: FullLayout, phase: int, times: FloatArray, at: IntArray,
     shape = (len(at), len(own))
     near = np.concatenate([unknowns.reshape(len(at), 12) for unknowns, _ in parts], axis=1) if parts else None
 
-    def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
+    def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Factors]:
         if near is None:
             return compute_torque_jet(layout, state, at, phase).columns(own).apply_matrix(to_row), None
         loads = np.stack([(shares[:, :, None] * x[unknowns]).sum(axis=1) for unknowns, shares in parts], axis=1)
@@ -120,7 +121,7 @@ def torque_rows(layout: FullLayout, phase: int, times: FloatArray, at: IntArray,
     columns = None if near is None else np.broadcast_to(near[:, None], (*shape, near.shape[1]))
     lower, upper = (np.broadcast_to(TORQUE_ROOM * end / unit, shape) for end in (limits.lower, limits.upper))
     labels = tuple(f"torque of {figure.tree.names[int(dof)]}" for dof in limits.dofs)
-    return RowFamily(at, lower, upper, labels, evaluate, columns)
+    return FullRows(at, lower, upper, labels, evaluate, columns)
 
 
 def find_carried(figure: FullBodyModel) -> FloatArray:

@@ -211,11 +211,8 @@ def _max_distance(figure: FullBodyModel, one: str, other: str) -> float:
     # Joints from the root to each point, with their offsets
     chains: list[list[tuple[int, FloatArray]]] = []
     for point in (one, other):
-        chain, dof = list[tuple[int, FloatArray]](), figure.point(point)[0]
-        while dof >= 0:
-            chain.append((dof, figure.tree.offsets[dof]))
-            dof = int(figure.tree.parents[dof])
-        chains.append(chain[::-1])
+        up = figure.tree.ancestors(figure.point(point)[0])
+        chains.append([(dof, figure.tree.offsets[dof]) for dof in reversed(up)])
     a, b = chains
     # The common part of both chains does not count, the rest is stretched out
     shared = len([1 for (i, _), (j, _) in zip(a, b, strict=False) if i == j])

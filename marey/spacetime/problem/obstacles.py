@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, IntArray
-from marey.dynamics import JointTree, compute_points_motion
+from marey.dynamics import JointTree, compute_point_positions
 from marey.spacetime.problem.definition import SpacetimeProblem
 from marey.world import Bar, Box
 
@@ -224,8 +224,7 @@ def measure_gaps(
         return []
     links = [capsule.link for capsule in capsules for _ in range(2)]
     places = np.concatenate([capsule.ends for capsule in capsules])
-    still = np.zeros_like(q)
-    found = compute_points_motion(tree, q, still, still, links, places).position
+    found = compute_point_positions(tree, q, links, places)
     out: list[tuple[BodyCapsule, ObstacleShape, FloatArray]] = []
     for i, capsule in enumerate(capsules):
         ends = found[:, 2 * i : 2 * i + 2]

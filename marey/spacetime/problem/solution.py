@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from marey.base import FloatArray, IntArray, Result
-from marey.dynamics import GRAVITY, JointTree, compute_aggregate, compute_point_motion
+from marey.dynamics import GRAVITY, JointTree, compute_aggregate, compute_point_positions
 from marey.motion import Motion
 from marey.numerics import SolveStatus, SQPIteration
 from marey.spacetime.problem.definition import SpacetimeProblem
@@ -230,8 +230,8 @@ def _measure_clearance(tree: JointTree, problem: SpacetimeProblem, track: Soluti
             bare, _, joint = key.point.partition("@")
             dof, place = tree.points[bare]
             place = np.zeros(3) if joint else place
-            motion = compute_point_motion(tree, track.q[chosen], track.qd[chosen], track.qdd[chosen], dof, place)
-            clearance = min(clearance, float(motion.position[:, 1].min()) - (key.lower or 0.0))
+            at = compute_point_positions(tree, track.q[chosen], [dof], [place])
+            clearance = min(clearance, float(at[..., 1].min()) - (key.lower or 0.0))
     return clearance
 
 

@@ -11,28 +11,30 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from marey.base import FloatArray, IntArray
-from marey.dynamics import GRAVITY, JointTree, compute_points_motion, compute_torques
+from marey.dynamics import GRAVITY, JointTree, compute_point_positions, compute_torques
 from marey.motion import standing_height
 from marey.numerics import solve_qp
 from marey.skeleton import role_map
 from marey.spacetime.problem.definition import SpacetimeProblem
 from marey.spacetime.problem.supply import MOMENT_COST, SolutionTrack, SupplyPoints, build_generators
 
-MEN_NM: Final = 75.0 * GRAVITY * 1.75  # [N m] weight times stature of the men of [Chaffin2006]_
-TRUNK_BEND: Final = (-234.0 / MEN_NM, 143.0 / MEN_NM)
-TRUNK_SIDE: Final = (-159.0 / MEN_NM, 159.0 / MEN_NM)
+MEN_NM: Final = 75.0 * GRAVITY * 1.75  # [N m] weight times stature of a man for whom [Harbo2012]_ is evaluated
+ATHLETE_NM: Final = 69.6 * GRAVITY * 1.732  # [N m] of the gymnast of [Millard2018]_
 
 # Part of the body and axis ("" is a hinge): lowest and highest torque over weight times stature. Legs: men of 18 to 25
-# years, C1 of table 3 of [Anderson2007]_; arms and trunk: medians of men, [Chaffin2006]_ ch. 4 after Stobbe. What the
-# tables do not measure (turns about long axes, hips and ankles to the side, wrists, neck) has no limit.
+# years, C1 of table 3 of [Anderson2007]_. Elbows, and arms to the side (adduction, which is more than abduction, both
+# ways): regressions of [Harbo2012]_ at 25 years; extension and adduction were measured in motion only. Arms fore and
+# aft, trunk: isometric maxima of the whole-body table of [Millard2018]_, a trained man's, at the best angle, so that
+# these are wide. What the sources do not measure (turns about long axes, bending of trunk, hips and ankles to the side,
+# wrists, neck) has no limit.
 ISOMETRIC_MAXIMA: Final[dict[tuple[str, str], tuple[float, float]]] = {
     ("hip", "rx"): (-0.113, 0.161),
     ("knee", ""): (-0.163, 0.087),
     ("ankle", "rx"): (-0.033, 0.095),
-    ("elbow", ""): (-46.0 / MEN_NM, 77.0 / MEN_NM),
-    ("shoulder", "rx"): (-71.0 / MEN_NM, 67.0 / MEN_NM),
-    ("shoulder", "rz"): (-71.0 / MEN_NM, 71.0 / MEN_NM),
-    **{(f"spine{i}", axis): ends for i in (1, 2, 3) for axis, ends in (("rx", TRUNK_BEND), ("rz", TRUNK_SIDE))},
+    ("elbow", ""): (-46.4 / MEN_NM, 49.7 / MEN_NM),
+    ("shoulder", "rx"): (-91.1 / ATHLETE_NM, 127.4 / ATHLETE_NM),
+    ("shoulder", "rz"): (-80.1 / MEN_NM, 80.1 / MEN_NM),
+    **{(f"spine{i}", "rx"): (-687.9 / ATHLETE_NM, 211.7 / ATHLETE_NM) for i in (1, 2, 3)},
 }
 
 
@@ -102,8 +104,8 @@ def measure_torque_excess(
         return np.zeros((len(track.times), 0))
     torques = compute_torques(tree, track.q, track.qd, track.qdd, gravity=gravity)[:, dofs]
     # Axes and origins of the limited coordinates in the world, and the links that they carry
-    still, places = np.zeros_like(track.q), np.concatenate([np.zeros((count, 3)), tree.axes[dofs]])
-    at = compute_points_motion(tree, track.q, still, still, np.tile(dofs, 2), places).position
+    places = np.concatenate([np.zeros((count, 3)), tree.axes[dofs]])
+    at = compute_point_positions(tree, track.q, np.tile(dofs, 2), places)
     origins, axes = at[:, :count], at[:, count:] - at[:, :count]
     carries = np.zeros((count, tree.num_dofs))
     for row, dof in enumerate(dofs.tolist()):

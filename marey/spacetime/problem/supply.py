@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.dynamics import JointTree, compute_point_motion
+from marey.dynamics import JointTree, compute_point_positions
 from marey.dynamics.contact_cones import compute_friction_edges, fit_moving_cones
 from marey.numerics import convex_hull
 from marey.spacetime.problem.definition import SpacetimeProblem
@@ -57,9 +57,9 @@ def find_contact_points(tree: JointTree, problem: SpacetimeProblem, track: Solut
     places, normals, drift = np.zeros((count, most, 3)), np.zeros((count, most, 3)), np.zeros(count)
     for p, phase in enumerate(problem.phases):
         own = np.flatnonzero(track.phases == p)
-        states = (track.q[own], track.qd[own], track.qdd[own])
         for k, contact in enumerate(phase.contacts if len(own) else ()):
-            at = compute_point_motion(tree, *states, *tree.points[contact.point]).position
+            link, place = tree.points[contact.point]
+            at = compute_point_positions(tree, track.q[own], [link], [place])[:, 0]
             drift[own] = np.maximum(drift[own], np.linalg.norm(at - np.asarray(contact.position), axis=1))
             # The corners of a sole, or the middle of a grip
             is_grip = contact.kind == "grip"
@@ -69,7 +69,7 @@ def find_contact_points(tree: JointTree, problem: SpacetimeProblem, track: Solut
             places[block], normals[block], active[block] = corners, contact_frame(contact)[0], True
             friction[block] = np.inf if is_grip else contact.friction
             strength[block], twist[block] = contact.max_force, contact.twist_m
-            links[block] = tree.points[contact.point][0]
+            links[block] = link
     return SupplyPoints(places, active, normals, friction, strength, twist, drift, links)
 
 

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.dynamics import compute_com_motion, compute_points_motion
+from marey.dynamics import compute_com_motion, compute_point_positions
 from marey.motion import Motion
 from marey.skeleton import role_map
 from marey.spacetime.problem.definition import Contact, Key, SpacetimeProblem
@@ -53,7 +53,7 @@ from marey.spacetime.reduced.physics_rows import (
     wrench_rows,
 )
 from marey.spacetime.reduced.pose import NodeEvaluator, PoseMap, ReducedSpace
-from marey.spacetime.reduced.programme import ReducedObjective, ReducedProgramme, build_border_prior
+from marey.spacetime.reduced.programme import ReducedProgramme, build_border_prior, build_reduced_terms
 
 CROUCH_M: Final = 0.10  # [m] how much lower than standing the root is held
 SUPPORT_STRETCH: Final = 0.985  # of a leg at the ends of the motion
@@ -149,8 +149,7 @@ def place_on_plants(
         q[yaw] = heading
         q[space.root] = 0.0
         dofs = [space.legs[leg].dofs[k] for k in (6, 2) for leg in (0, 1)]
-        zero = np.zeros((1, len(q)))
-        places = compute_points_motion(space.tree, q[None], zero, zero, dofs, np.zeros((4, 3))).position[0]
+        places = compute_point_positions(space.tree, q[None], dofs, np.zeros((4, 3)))[0]
         ankles, hips = places[:2], places[2:]
         # The root stands over the feet
         goals: dict[int, FloatArray] = {}
@@ -416,8 +415,8 @@ def build_reduced_problem(
         if problem.has_torque_limits:
             groups.append(torque_rows(scene, build_torque_limits(space.tree, problem)))
     usual = settings.border_weight * float(np.sqrt(problem.objective.prior))  # it is a prior too
-    objective = ReducedObjective(scene, problem.objective, build_border_prior(scene, usual))
-    programme = ReducedProgramme(scene, groups, objective)
+    terms = build_reduced_terms(scene, problem.objective, build_border_prior(scene, usual))
+    programme = ReducedProgramme(scene, groups, terms)
     return ReducedProblem(problem, settings, scene, programme, scene.variables.pack(scene.variables.values), seats)
 
 
@@ -446,11 +445,9 @@ def vector_from_motion(built: ReducedProblem, motion: Motion) -> FloatArray:
                 reduced, contact = built.scene.space, interval.contact
                 assert contact is not None
                 geometry = reduced.legs[leg]
-                zero = np.zeros_like(q)
                 links = [geometry.dofs[k] for k in (2, 3, 6, 7)]
-                hip, knee, ankle, ball = compute_points_motion(
-                    reduced.tree, q, zero, zero, links, np.zeros((4, 3))
-                ).position.swapaxes(0, 1)
+                places = compute_point_positions(reduced.tree, q, links, np.zeros((4, 3)))
+                hip, knee, ankle, ball = places.swapaxes(0, 1)
                 turn = np.deg2rad(contact.heading_deg)
                 heading = np.array([np.sin(turn), 0.0, np.cos(turn)])
                 # Swivel: the knee about the line from hip to ankle, from the heading of the foot

@@ -7,11 +7,12 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError
+from marey.base import InputError
 from marey.spacetime.problem.definition import AXES, Contact, Key, SpacetimeProblem
 from marey.spacetime.problem.strength import build_torque_limits
+from marey.spacetime.programme import StateJet
 from marey.spacetime.reduced.layout import FEET, ReducedLayout
-from marey.spacetime.reduced.physics_rows import NO_BLOCKS, RowContext, RowGroup, coordinate_rows, height_rows
+from marey.spacetime.reduced.physics_rows import ReducedRows, RowContext, coordinate_rows, height_rows
 from marey.spacetime.reduced.pose import NodeState, ReducedSpace
 
 KNOWN_KINDS: Final = ("pose", "range", "turn", "clearance", "com")
@@ -34,9 +35,9 @@ def find_key_instants(problem: SpacetimeProblem, layout: ReducedLayout) -> tuple
     return tuple(found)
 
 
-def build_key_rows(scene: RowContext, problem: SpacetimeProblem) -> list[RowGroup]:
+def build_key_rows(scene: RowContext, problem: SpacetimeProblem) -> list[ReducedRows]:
     """Rows of all keys."""
-    groups: list[RowGroup] = []
+    groups: list[ReducedRows] = []
     for key in problem.keys:
         phase = problem.phase_index(key.phase)
         nodes = [int(n) for n in np.flatnonzero(scene.nodes.phases == phase)]
@@ -76,7 +77,7 @@ def _phase_instant(layout: ReducedLayout, phase: int, share: float) -> tuple[int
     return phase, float(layout.edges[phase] + share * (layout.edges[phase + 1] - layout.edges[phase]))
 
 
-def _com_rows(scene: RowContext, key: Key, nodes: list[int]) -> RowGroup:
+def _com_rows(scene: RowContext, key: Key, nodes: list[int]) -> ReducedRows:
     """Centre of mass of a flight at a place; components without a value are free."""
     rows, lower, extra = list[int](), list[float](), list[tuple[int, int, float]]()
     for n in nodes:
@@ -98,9 +99,8 @@ def _com_rows(scene: RowContext, key: Key, nodes: list[int]) -> RowGroup:
     index, ends = np.array(rows, dtype=np.int64), np.array(lower)
     empty = np.zeros((len(rows), scene.slots), dtype=bool)
 
-    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
-        values = np.zeros(len(index))
-        return values, NO_BLOCKS if frame.wrench_blocks is None else np.zeros((len(index), 3, scene.slots))
+    def evaluate(frame: NodeState) -> StateJet:
+        return frame.jet(np.zeros((len(index), 1)))
 
     return scene.group("key com", index, (ends, ends), evaluate, mask=empty, is_linear=True, unknowns=extra)
 

@@ -13,6 +13,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError, IntArray
 from marey.numerics import KnotSpline
 from marey.spacetime.problem.definition import Contact, SpacetimeProblem
+from marey.spacetime.programme import Unknowns
 
 FEET: Final = ("left_foot", "right_foot")
 NUM_ACTIVE: Final = 4  # cubic basis functions that are not zero at an instant
@@ -161,18 +162,16 @@ FLIGHT_GLOBALS: Final = 9  # centre of mass at lift-off 3, its velocity 3, angul
 _GLOBAL_SCALES: Final = np.repeat([0.1, 0.5, 5.0], 3)  # [m], [m/s], [kg m^2/s]
 
 
-class ReducedVariables:
+class ReducedVariables(Unknowns):
     """Coefficients of all curves, then nine globals for each flight; some are fixed, the others are scaled."""
 
     def __init__(self, layout: ReducedLayout) -> None:
         self.layout = layout
         self.flights = [p for p in range(layout.num_phases) if layout.is_flight(p)]
         count = layout.num_coefficients + FLIGHT_GLOBALS * len(self.flights)
-        self.values = np.zeros(count)  # of the guess, and of what is fixed
-        self.scales: FloatArray = np.ones(count)
+        ends, order = np.full(count, np.inf), np.zeros(0, dtype=np.int64)
+        super().__init__(np.zeros(count), np.ones(count), -ends, ends, order)
         self.times: FloatArray = np.zeros(count)
-        self.lower: FloatArray = np.full(count, -np.inf)
-        self.upper: FloatArray = np.full(count, np.inf)
         self.is_free: BoolArray = np.ones(count, dtype=bool)
         for curves in layout.families:
             index = curves.indices
@@ -184,8 +183,6 @@ class ReducedVariables:
             self.times[own] = 0.5 * (layout.edges[phase] + layout.edges[phase + 1])
         amplitudes = layout.amplitudes.indices
         self.lower[amplitudes], self.upper[amplitudes] = -MAX_AMPLITUDE, MAX_AMPLITUDE
-        self.order: IntArray = np.zeros(0, dtype=np.int64)
-        self.number: IntArray = np.zeros(0, dtype=np.int64)
 
     def flight_of(self, phase: int) -> IntArray:
         """Numbers ``(9,)`` of the globals of a phase of flight."""
@@ -207,15 +204,3 @@ class ReducedVariables:
         """Number the free ones in the order of time: a narrow band."""
         free = np.flatnonzero(self.is_free)
         self.order = free[np.argsort(self.times[free], kind="stable")]
-        self.number = np.full(len(self.values), -1, dtype=np.int64)
-        self.number[self.order] = np.arange(len(self.order))
-
-    def pack(self, values: FloatArray) -> FloatArray:
-        """The solver's vector."""
-        return values[self.order] / self.scales[self.order]
-
-    def unpack(self, x: FloatArray) -> FloatArray:
-        """All coefficients and globals."""
-        full = self.values.copy()
-        full[self.order] = x * self.scales[self.order]
-        return full

@@ -1,12 +1,9 @@
-"""Rows of physics and of the body: forces, momentum, reach, limits, clearance, and continuity between phases.
-
-Rows come in groups; each group gives values and blocks by node.
-"""
+"""Rows of physics and of the body: forces, momentum, reach, limits, clearance, and continuity between phases."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -14,40 +11,14 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, IntArray
 from marey.dynamics import compute_com_motion, compute_points_motion
 from marey.spacetime.problem.strength import TorqueLimits
+from marey.spacetime.programme import Factors, RowGroup, StateJet
 from marey.spacetime.reduced.behaviour import BehaviourSpace
 from marey.spacetime.reduced.layout import FEET, LEG_SLOTS, ReducedLayout, ReducedVariables
 from marey.spacetime.reduced.nodes import FREE, CollocationNodes, NodeSupports
 from marey.spacetime.reduced.pose import NodeEvaluator, NodeState, ReducedSpace
 
-EvaluateGroup = Callable[[NodeState], tuple[FloatArray, FloatArray]]
-
-
-@dataclass(slots=True, eq=False)
-class RowGroup:
-    """Rows of one kind. A row is the sum of its pieces, each at a node, and of constants times global unknowns."""
-
-    label: str
-    lower: FloatArray  # (r,)
-    upper: FloatArray  # (r,)
-    nodes: IntArray  # (B,) node of each piece
-    owner: IntArray  # (B,) row of each piece
-    mask: BoolArray  # (B, S) slots that a piece may depend on
-    evaluate: EvaluateGroup  # values (B,) and blocks (B, 3, S); blocks are empty for a frame without derivatives
-    times: FloatArray  # (r,) [s] for the report
-    parts: tuple[str, ...] = ()  # (r,) what each row is, for the report
-    is_linear: bool = False
-    globals: list[tuple[int, int, float]] = field(default_factory=list[tuple[int, int, float]])
-
-
-NO_BLOCKS: Final = np.zeros((0, 3, 0))  # of a frame without derivatives
-
-
-def value_blocks(blocks: FloatArray) -> FloatArray:
-    """Blocks ``(B, 3, S)`` of what depends on the unknowns and not on their rates, from ``(B, S)``."""
-    out = np.zeros((len(blocks), 3, blocks.shape[1]))
-    out[:, 0] = blocks
-    return out
-
+ReducedRows = RowGroup[NodeState]
+EvaluateJet = Callable[[NodeState], StateJet]
 
 MAX_STRETCH: Final = 0.992  # of the leg's length
 STRETCH_SCALE: Final = 2.5  # half of five per unit of length ratio: the row is its square
@@ -90,30 +61,41 @@ class RowContext:
         label: str,
         nodes: IntArray,
         ends: tuple[FloatArray, FloatArray],
-        evaluate: EvaluateGroup,
+        evaluate: EvaluateJet,
         *,
         mask: BoolArray | None = None,
-        parts: tuple[str, ...] = (),
+        parts: Sequence[str] = (),
         is_linear: bool = False,
         unknowns: Sequence[tuple[int, int, float]] = (),
-    ) -> RowGroup:
-        """Rows of one piece each, at ``nodes (r,)`` and between two ends.
+    ) -> ReducedRows:
+        """One row at each of ``nodes (r,)``, between two ends.
 
         Args:
             label: what the rows say.
             nodes: of each row.
             ends: lower and upper end of each row.
-            evaluate: values and blocks at a frame.
-            mask: slots ``(r, S)`` that a row may depend on; all in use by default.
+            evaluate: the jet ``(r, 1)`` at a frame.
+            mask: slots ``(r, S)`` that a row may depend on; all by default.
             parts: what each row is, for the report.
             is_linear: whether the rows are.
             unknowns: row, global unknown and factor of constant entries.
         """
-        mask = self.nodes.coefficients[nodes, :, 0] >= 0 if mask is None else mask
-        owner, times = np.arange(len(nodes)), self.nodes.times[nodes]
-        return RowGroup(
-            label, *ends, nodes, owner, mask, evaluate, times, parts, is_linear=is_linear, globals=list(unknowns)
-        )
+        # Constant entries of each row side by side; places that are not used point at an unknown with the factor zero
+        owner = np.array([row for row, _, _ in unknowns], dtype=np.int64)
+        depth = np.array([int((owner[:i] == row).sum()) for i, row in enumerate(owner)], dtype=np.int64)
+        columns = np.zeros((len(nodes), 1, int(depth.max(initial=-1)) + 1), dtype=np.int64)
+        factors = np.zeros(columns.shape)
+        columns[owner, 0, depth] = [column for _, column, _ in unknowns]
+        factors[owner, 0, depth] = [factor for _, _, factor in unknowns]
+
+        def rows(frame: NodeState, values: FloatArray) -> tuple[StateJet, Factors]:
+            jet = evaluate(frame)
+            return (jet + (factors * values[columns]).sum(axis=2), factors) if len(owner) else (jet, None)
+
+        words = [f" ({part})" for part in parts] or [""] * len(nodes)
+        names = [f"{label}{word} at {time:.2f} s" for word, time in zip(words, self.nodes.times[nodes], strict=True)]
+        low, high = ends[0][:, None], ends[1][:, None]
+        return RowGroup(nodes, low, high, names, rows, columns if len(owner) else None, mask=mask, is_linear=is_linear)
 
     def leg_mask(self, nodes: IntArray, leg: int) -> BoolArray:
         """Slots that the angles of a leg may depend on."""
@@ -123,30 +105,24 @@ class RowContext:
         mask[:, d : d + 6] = planted[:, None]
         mask[:, :d] = ~planted[:, None]
         mask[:, d + 6 + leg * LEG_SLOTS : d + 6 + (leg + 1) * LEG_SLOTS] = True
-        return mask & (self.nodes.coefficients[nodes, :, 0] >= 0)
+        return mask
 
 
-def wrench_rows(scene: RowContext) -> RowGroup:
+def wrench_rows(scene: RowContext) -> ReducedRows:
     """Friction, pressure and force limits of planted feet at every node on the ground."""
     supports = scene.supports
     nodes = np.repeat(np.arange(scene.nodes.count), supports.count)
     rows: IntArray = np.concatenate([np.arange(int(k)) for k in supports.count])
     matrix = supports.matrix[nodes, rows]
-
-    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
-        values = np.einsum("bi,bi->b", matrix, frame.wrench[nodes])
-        if frame.wrench_blocks is None:
-            return values, NO_BLOCKS
-        blocks = [np.einsum("bi,bis->bs", matrix, block[nodes]) for block in frame.wrench_blocks]
-        return values, np.stack(blocks, axis=1)
-
     words = (*WRENCH_PARTS, *["pressure inside the soles"] * int(supports.count.max(initial=0)))
     parts = tuple(words[int(r)] for r in rows)
     ends = supports.lower[nodes, rows], supports.upper[nodes, rows]
-    return scene.group("ground force", nodes, ends, evaluate, parts=parts)
+    return scene.group(
+        "ground force", nodes, ends, lambda frame: frame.wrench.at(nodes).component_along(matrix), parts=parts
+    )
 
 
-def flight_rows(scene: RowContext, is_physical: BoolArray) -> list[RowGroup]:
+def flight_rows(scene: RowContext, is_physical: BoolArray) -> list[ReducedRows]:
     """Rows of the nodes in the air at which physics counts ``(N,)``, about the centre of mass.
 
     The angular momentum is the flight's own; no moment acts, to a small share of the weight, so that momentum holds
@@ -155,60 +131,48 @@ def flight_rows(scene: RowContext, is_physical: BoolArray) -> list[RowGroup]:
     flying = scene.maker.poses.flying
     flying = flying[is_physical[flying]]
     nodes, axes = np.repeat(flying, 3), np.tile(np.arange(3), len(flying))
-
-    def momentum(frame: NodeState) -> tuple[FloatArray, FloatArray]:
-        values = MOMENTUM_SCALE * frame.momentum[nodes, axes]
-        if frame.momentum_blocks is None:
-            return values, NO_BLOCKS
-        return values, MOMENTUM_SCALE * np.stack([block[nodes, axes] for block in frame.momentum_blocks], axis=1)
-
-    def moment(frame: NodeState) -> tuple[FloatArray, FloatArray]:
-        values = frame.wrench[nodes, 3 + axes]
-        if frame.wrench_blocks is None:
-            return values, NO_BLOCKS
-        return values, np.stack([block[nodes, 3 + axes] for block in frame.wrench_blocks], axis=1)
-
     own = [
         (r, int(scene.variables.flight_of(int(scene.nodes.phases[n]))[6 + a]), -MOMENTUM_SCALE)
         for r, (n, a) in enumerate(zip(nodes, axes, strict=True))
     ]
     zero, end = np.zeros(len(nodes)), np.full(len(nodes), FLIGHT_MOMENT)
     return [
-        scene.group("angular momentum in flight", nodes, (zero, zero), momentum, unknowns=own),
-        scene.group("moment in flight", nodes, (-end, end), moment),
+        scene.group(
+            "angular momentum in flight",
+            nodes,
+            (zero, zero),
+            lambda frame: frame.momentum.entries(nodes, axes) * MOMENTUM_SCALE,
+            unknowns=own,
+        ),
+        scene.group("moment in flight", nodes, (-end, end), lambda frame: frame.wrench.entries(nodes, 3 + axes)),
     ]
 
 
-def torque_rows(scene: RowContext, limits: TorqueLimits) -> RowGroup:
+def torque_rows(scene: RowContext, limits: TorqueLimits) -> ReducedRows:
     """Torques within their limits at the nodes that count; two planted feet share the load as the supports say."""
     unit = 0.5 * (limits.upper - limits.lower)
     which, own = (a.ravel() for a in np.meshgrid(np.arange(len(scene.maker.heavy)), np.arange(len(unit))))
     dofs = np.searchsorted(scene.maker.actuated, limits.dofs)[own]
 
-    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
+    def evaluate(frame: NodeState) -> StateJet:
         assert frame.torque is not None
-        values = frame.torque[which, dofs] / unit[own]
-        if frame.torque_blocks is None:
-            return values, NO_BLOCKS
-        return values, np.stack([block[which, dofs] / unit[own, None] for block in frame.torque_blocks], axis=1)
+        return frame.torque.entries(which, dofs) * (1.0 / unit[own, None])
 
     ends = TORQUE_ROOM * (limits.lower / unit)[own], TORQUE_ROOM * (limits.upper / unit)[own]
     parts = tuple(scene.space.tree.names[int(dof)] for dof in limits.dofs[own])
     return scene.group("torque", scene.maker.heavy[which], ends, evaluate, parts=parts)
 
 
-def stretch_rows(scene: RowContext) -> RowGroup:
+def stretch_rows(scene: RowContext) -> ReducedRows:
     """A planted leg is a little shorter than its bones."""
-    pairs = [(n, leg) for n in range(scene.nodes.count) for leg in (0, 1) if scene.nodes.feet[n, leg] != FREE]
-    nodes, legs = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    nodes, legs = np.nonzero(scene.nodes.feet != FREE)
     mask = np.concatenate([scene.leg_mask(nodes[i : i + 1], int(leg)) for i, leg in enumerate(legs)])
     ends = np.full(len(nodes), -np.inf), np.full(len(nodes), STRETCH_SCALE * MAX_STRETCH**2)
 
-    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
-        values = STRETCH_SCALE * frame.state.stretch[nodes, legs]
-        if frame.wrench_blocks is None:
-            return values, NO_BLOCKS
-        return values, value_blocks(STRETCH_SCALE * frame.state.stretch_gradient[nodes, legs])
+    def evaluate(frame: NodeState) -> StateJet:
+        state = frame.state
+        jet = frame.jet(state.stretch[nodes, legs][:, None], state.stretch_gradient[nodes, legs][:, None])
+        return jet * STRETCH_SCALE
 
     return scene.group("reach", nodes, ends, evaluate, mask=mask, parts=tuple(FEET[int(leg)] for leg in legs))
 
@@ -222,20 +186,15 @@ def coordinate_rows(
     *,
     mask: BoolArray | None = None,
     is_linear: bool = False,
-) -> RowGroup:
+) -> ReducedRows:
     """Coordinates ``dofs (r,)`` at ``nodes (r,)`` between two ends."""
-
-    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
-        values = frame.state.q[nodes, dofs]
-        if frame.wrench_blocks is None:
-            return values, NO_BLOCKS
-        return values, value_blocks(frame.state.G[nodes, dofs])
-
     parts = tuple(scene.space.tree.names[int(dof)] for dof in dofs)
-    return scene.group(label, nodes, ends, evaluate, mask=mask, parts=parts, is_linear=is_linear)
+    return scene.group(
+        label, nodes, ends, lambda f: f.coordinates(nodes, dofs), mask=mask, parts=parts, is_linear=is_linear
+    )
 
 
-def limit_rows(scene: RowContext, *, planted: bool) -> RowGroup:
+def limit_rows(scene: RowContext, *, planted: bool) -> ReducedRows:
     """Angles of the legs stay within their limits; of free legs the rows are linear."""
     rows, masks = list[tuple[int, int]](), list[BoolArray]()
     for leg in (0, 1):
@@ -251,7 +210,7 @@ def limit_rows(scene: RowContext, *, planted: bool) -> RowGroup:
     return coordinate_rows(scene, "joint limit", nodes, columns, ends, mask=all_masks, is_linear=not planted)
 
 
-def upper_body_limit_rows(scene: RowContext, dofs: tuple[int, ...]) -> RowGroup:
+def upper_body_limit_rows(scene: RowContext, dofs: tuple[int, ...]) -> ReducedRows:
     """Coordinates of the upper body stay within their limits; the poses at the ends of the motion have a say."""
     nodes, columns = (a.ravel() for a in np.meshgrid(np.arange(scene.nodes.count), np.array(dofs, dtype=np.int64)))
     poses = [scene.behaviour.decode(scene.behaviour.encode(pose.q)) for pose in scene.behaviour.poses.values()]
@@ -264,7 +223,7 @@ def upper_body_limit_rows(scene: RowContext, dofs: tuple[int, ...]) -> RowGroup:
     return coordinate_rows(scene, "joint limit", nodes, columns, ends, mask=mask, is_linear=True)
 
 
-def clearance_rows(scene: RowContext, floor: FloatArray) -> RowGroup:
+def clearance_rows(scene: RowContext, floor: FloatArray) -> ReducedRows:
     """Heel and toes of a free foot stay above ``floor`` (N,) [m], the ground under each node."""
     nodes, edges = scene.nodes, scene.layout.edges
     rows: list[tuple[int, int, FloatArray]] = []
@@ -285,7 +244,7 @@ def height_rows(
     rows: list[tuple[int, int, FloatArray]],
     least: FloatArray,
     normals: FloatArray | None = None,
-) -> RowGroup:
+) -> ReducedRows:
     """Points stay above heights ``least`` (r,) [m], or beyond planes with ``normals`` (r, 3).
 
     ``rows`` are the node of each, the coordinate whose link carries its point, and the place of the point in the link.
@@ -296,19 +255,15 @@ def height_rows(
     which = np.array([kinds.index((dof, tuple(point))) for _, dof, point in rows], dtype=np.int64)
     seen, inverse = np.unique(index, return_inverse=True)
 
-    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
-        if not len(index):
-            return np.zeros(0), NO_BLOCKS
-        state = frame.state
-        q, zero = state.q[seen], np.zeros((len(seen), state.q.shape[1]))
-        moved = compute_points_motion(
-            scene.space.tree, q, zero, zero, [k[0] for k in kinds], np.array([k[1] for k in kinds])
-        )
-        values = CLEARANCE_SCALE * np.einsum("ri,ri->r", up, moved.position[inverse, which])
-        if frame.wrench_blocks is None:
-            return values, NO_BLOCKS
-        slopes = np.einsum("ri,rid->rd", up, moved.J[inverse, which])[:, None, :] @ state.G[index]
-        return values, value_blocks(CLEARANCE_SCALE * slopes[:, 0])
+    def evaluate(frame: NodeState) -> StateJet:
+        q, zero, has = frame.state.q[seen], np.zeros((len(seen), scene.space.tree.num_dofs)), frame.has_derivatives
+        links, places = [k[0] for k in kinds], np.array([k[1] for k in kinds])
+        moved = compute_points_motion(scene.space.tree, q, zero, zero, links, places, jacobians=has)
+        heights = np.einsum("ri,ri->r", up, moved.position[inverse, which])[:, None]
+        if not has:
+            return frame.jet(heights) * CLEARANCE_SCALE
+        slopes = np.einsum("ri,rid->rd", up, moved.J[inverse, which])[:, None, :] @ frame.state.G[index]
+        return frame.jet(heights, slopes) * CLEARANCE_SCALE
 
     # In flight the centre of mass is on the parabola of its unknowns
     lower, own = CLEARANCE_SCALE * np.asarray(least, dtype=np.float64), list[tuple[int, int, float]]()
@@ -326,7 +281,7 @@ def height_rows(
     return scene.group(label, index, ends, evaluate, parts=parts, unknowns=own)
 
 
-def leg_joint_rows(scene: RowContext) -> RowGroup:
+def leg_joint_rows(scene: RowContext) -> ReducedRows:
     """A leg that lands or leaves has the same angles and velocities on both sides of that instant."""
     # Pieces of the rows where legs land or leave, their slots, and the rows' times and names
     pieces: list[tuple[int, int, int, int, float]] = []  # row, node, dof, derivative, sign
@@ -353,23 +308,20 @@ def leg_joint_rows(scene: RowContext) -> RowGroup:
     position = {int(dof): i for i, dof in enumerate(scene.space.moving)}
     moving = np.array([position[int(dof)] for dof in dofs], dtype=np.int64)
 
-    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
-        state = frame.state
-        values = weight * np.where(order == 0, state.q[nodes, dofs], state.qd[nodes, dofs])
-        if frame.wrench_blocks is None:
-            return values, NO_BLOCKS
-        blocks = np.zeros((len(nodes), 3, scene.slots))
-        G, Gd, still = state.G[nodes, dofs], state.Gd[nodes, moving], (order == 0)[:, None]
-        blocks[:, 0] = weight[:, None] * np.where(still, G, Gd)
-        blocks[:, 1] = weight[:, None] * np.where(still, 0.0, G)
-        return values, blocks
+    def evaluate(frame: NodeState, _: FloatArray) -> tuple[StateJet, Factors]:
+        state, still = frame.state, (order == 0)[:, None]
+        values = np.where(still, state.q[nodes, dofs][:, None], state.qd[nodes, dofs][:, None])
+        G, Gd = state.G[nodes, dofs], state.Gd[nodes, moving]
+        jet = frame.jet(values, np.where(still, G, Gd)[:, None], np.where(still, 0.0, G)[:, None])
+        return jet * weight[:, None], None
 
-    zero = np.zeros(len(times))
+    zero = np.zeros((len(times), 1))
     mask = np.array(masks, dtype=bool).reshape(len(nodes), scene.slots)
-    return RowGroup("leg at a contact change", zero, zero, nodes, owner, mask, evaluate, np.array(times), tuple(parts))
+    names = [f"leg at a contact change ({part}) at {t:.2f} s" for part, t in zip(parts, times, strict=True)]
+    return RowGroup(nodes, zero, zero, names, evaluate, owner=owner, mask=mask)
 
 
-def com_joint_rows(scene: RowContext) -> RowGroup:
+def com_joint_rows(scene: RowContext) -> ReducedRows:
     """The centre of mass leaves the ground and comes back on the parabola of the flight between."""
     # Nodes beside flights, ends of their rows, and what the flight's own unknowns add to them
     nodes, lower, extra = list[int](), list[float](), list[tuple[int, int, float]]()
@@ -394,23 +346,17 @@ def com_joint_rows(scene: RowContext) -> RowGroup:
     order, axes = (np.arange(len(index)) // 3) % 2, np.arange(len(index)) % 3
     scales = np.array(COM_SCALES)[order]
 
-    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
-        if not len(index):
-            return np.zeros(0), NO_BLOCKS
-        seen, inverse = np.unique(index, return_inverse=True)
-        state = frame.state
-        com = compute_com_motion(scene.space.tree, state.q[seen], state.qd[seen], state.qdd[seen])
-        values = scales * np.where(order == 0, com.position[inverse, axes], com.velocity[inverse, axes])
-        if frame.wrench_blocks is None:
-            return values, NO_BLOCKS
-        moving = scene.space.moving
-        J = com.J @ state.G[seen]
-        Jd = com.Jd @ state.G[seen] + com.J[:, :, moving] @ state.Gd[seen]
-        still = (order == 0)[:, None]
-        blocks = np.zeros((len(index), 3, scene.slots))
-        blocks[:, 0] = scales[:, None] * np.where(still, J[inverse, axes], Jd[inverse, axes])
-        blocks[:, 1] = scales[:, None] * np.where(still, 0.0, J[inverse, axes])
-        return values, blocks
+    def evaluate(frame: NodeState) -> StateJet:
+        (seen, inverse), state, still = np.unique(index, return_inverse=True), frame.state, (order == 0)[:, None]
+        rates, has = (state.q[seen], state.qd[seen], state.qdd[seen]), frame.has_derivatives
+        com = compute_com_motion(scene.space.tree, *rates, jacobians=has)
+        values = np.where(still, com.position[inverse, axes][:, None], com.velocity[inverse, axes][:, None])
+        if not has:
+            return frame.jet(values) * scales[:, None]
+        J = (com.J @ state.G[seen])[inverse, axes]
+        Jd = (com.Jd @ state.G[seen] + com.J[:, :, scene.space.moving] @ state.Gd[seen])[inverse, axes]
+        jet = frame.jet(values, np.where(still, J, Jd)[:, None], np.where(still, 0.0, J)[:, None])
+        return jet * scales[:, None]
 
     ends = np.array(lower)
     return scene.group("centre of mass at a flight's end", index, (ends, ends), evaluate, unknowns=extra)

@@ -19,6 +19,7 @@ from marey.dynamics import (
     compute_torque_jacobians,
     compute_torques,
 )
+from marey.spacetime.programme import StateJet
 from marey.spacetime.reduced.jets import JetFunction
 from marey.spacetime.reduced.layout import LEG_SLOTS
 from marey.spacetime.reduced.legs import AXES_OUTPUT, NUM_ANGLES, NUM_OUTPUTS, STRETCH_ROUNDING, Leg, record_leg
@@ -176,7 +177,8 @@ class PoseMap:
             # Put the centre of mass of flying bodies at rest in the origin: p = -com(Q)
             nodes, root = self.flying, space.root
             states[nodes[:, None, None], np.arange(3)[:, None], root] = 0.0
-            com = compute_com_motion(space.tree, states[nodes, 0], states[nodes, 1], states[nodes, 2])
+            rates = states[nodes, 0], states[nodes, 1], states[nodes, 2]
+            com = compute_com_motion(space.tree, *rates, jacobians=gradients)
             for k, value in enumerate((com.position, com.velocity, com.acceleration)):
                 states[nodes[:, None], k, root] = -value
             if gradients:
@@ -190,15 +192,28 @@ class PoseMap:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeState:
-    """Poses at the nodes, with what forces they ask for; blocks are derivatives by local unknowns and their rates."""
+    """Poses at the nodes, with what forces they ask for, as jets by the local unknowns."""
 
     state: PoseState
-    wrench: FloatArray  # (N, 6) about the world's origin, over the weight [mg], [mg m]; zero in flight
-    momentum: FloatArray  # (N, 3) [kg m^2/s] about the centre of mass, in flight
-    torque: FloatArray | None  # (N', D - 6) [N m] at the nodes that count in integrals
-    wrench_blocks: StateBlocks | None = None  # 3 of (N, 6, S)
-    momentum_blocks: StateBlocks | None = None  # 3 of (N, 3, S)
-    torque_blocks: StateBlocks | None = None  # 3 of (N', D - 6, S)
+    wrench: StateJet  # (N, 6) about the world's origin, over the weight [mg], [mg m]; zero in flight
+    momentum: StateJet  # (N, 3) [kg m^2/s] about the centre of mass, in flight
+    torque: StateJet | None  # (N', D - 6) [N m] at the nodes that count in integrals
+
+    @property
+    def has_derivatives(self) -> bool:
+        """Whether the jets have columns."""
+        return self.wrench.partials.shape[-1] > 0
+
+    def jet(self, value: FloatArray, *blocks: FloatArray) -> StateJet:
+        """A jet ``(n, m)`` with derivatives ``(n, m, S)`` by local unknowns, rates and accelerations; the rest is 0."""
+        partials = np.zeros((3, *value.shape, self.wrench.partials.shape[-1]))
+        for k, block in enumerate(blocks if self.has_derivatives else ()):
+            partials[k] = block
+        return StateJet(value, partials)
+
+    def coordinates(self, nodes: IntArray, dofs: IntArray) -> StateJet:
+        """One coordinate ``(n, 1)`` of each of some nodes."""
+        return self.jet(self.state.q[nodes, dofs][:, None], self.state.G[nodes, dofs][:, None])
 
 
 class NodeEvaluator:
@@ -221,17 +236,19 @@ class NodeEvaluator:
         qdd[self.poses.flying, self.space.root[1]] -= self.gravity
         if not derivatives:
             values = compute_aggregate(tree, state.q, state.qd, qdd, gravity=self.gravity)
-            torque = self._torque(state.take(heavy), qdd, values.wrench) if self.has_torque else None
-            return NodeState(state, values.wrench / self.weight, values.momentum[:, 3:], torque)
+            found = [values.wrench / self.weight, values.momentum[:, 3:]]
+            if self.has_torque:
+                found.append(self._torque(state.take(heavy), qdd, values.wrench))
+            jets = [StateJet(value, np.zeros((3, *value.shape, 0))) for value in found]
+            return NodeState(state, jets[0], jets[1], jets[2] if self.has_torque else None)
         total = compute_aggregate_jacobians(tree, state.q, state.qd, qdd, gravity=self.gravity)
         forces = state.chain(moving, (total.df_dq, total.df_dqd, total.df_dqdd))
         # Momentum does not depend on accelerations
         dq, dqd = total.dp_dq[:, 3:], total.dp_dqd[:, 3:]
         spins = (dq @ state.G + dqd[..., moving] @ state.Gd, dqd @ state.G, np.zeros_like(dqd @ state.G))
-        torque, torque_blocks = None, None
+        torque = None
         if self.has_torque:
             part = state.take(heavy)
-            torque = self._torque(part, qdd, total.wrench)
             raw = compute_torque_jacobians(
                 tree, part.q, part.qd, qdd[heavy], joints=self.actuated, gravity=self.gravity
             )
@@ -249,9 +266,9 @@ class NodeEvaluator:
                 swapped = np.concatenate([own[:, 3:], own[:, :3]], axis=1)
                 gradient = self._loaded_twists(leg, part.twist_gradient[:, leg])
                 torque_blocks[0][:, dofs] -= np.einsum("njks,nk->njs", gradient, swapped)
-        scaled = (forces[0] / self.weight, forces[1] / self.weight, forces[2] / self.weight)
-        wrench = total.wrench / self.weight
-        return NodeState(state, wrench, total.momentum[:, 3:], torque, scaled, spins, torque_blocks)
+            torque = StateJet(self._torque(part, qdd, total.wrench), np.stack(torque_blocks))
+        wrench = StateJet(total.wrench / self.weight, np.stack(forces) / self.weight)
+        return NodeState(state, wrench, StateJet(total.momentum[:, 3:], np.stack(spins)), torque)
 
     def _torque(self, part: PoseState, qdd: FloatArray, wrench: FloatArray) -> FloatArray:
         """Torques ``(N', D - 6)`` of the joints at the nodes that count."""

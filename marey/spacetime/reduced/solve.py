@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError, MissingFileError
-from marey.dynamics import GRAVITY, compute_aggregate, compute_points_motion
+from marey.dynamics import GRAVITY, compute_aggregate, compute_point_positions
 from marey.motion import Motion
 from marey.numerics import OnIteration, SolveStatus, SQPResult, solve_sqp
 from marey.spacetime.full.solve import descend_durations, find_free_phases, replace_durations
@@ -225,8 +225,7 @@ def find_separating_planes(built: ReducedProblem, track: SolutionTrack) -> list[
             chosen = np.unique(np.linspace(max(a - 6, 0), min(b + 6, len(gap) - 1), PLANES_PER_STRETCH).round())
             chosen = np.unique([*chosen.astype(int), deepest])
             chosen = chosen[track.phases[chosen] == track.phases[deepest]]
-            still = np.zeros_like(track.q[chosen])
-            at = compute_points_motion(tree, track.q[chosen], still, still, [capsule.link] * 2, capsule.ends).position
+            at = compute_point_positions(tree, track.q[chosen], [capsule.link] * 2, capsule.ends)
             shares, gaps = find_nearest(obstacle, at, capsule.radii)
             k = int(np.flatnonzero(chosen == deepest)[0])
             near = at[:, 0] + shares[:, None] * (at[:, 1] - at[:, 0])
@@ -425,11 +424,9 @@ def read_problem_behaviour(problem: SpacetimeProblem) -> BehaviourSpace:
 def _build_result(search: ReducedSearch, built: ReducedProblem, result: SQPResult, rate_hz: float) -> SpacetimeResult:
     values = built.scene.variables.unpack(result.x)
     guess = built.scene.variables.unpack(built.start)
-    terms = built.programme.terms(result.x)
-    _, rows = built.programme.values(result.x)
     counts = {
         "unknowns": len(result.x),
-        "rows": len(rows),
+        "rows": len(built.programme.row_lower),
         "frames": built.scene.nodes.count,
         "amplitudes": built.scene.space.dimension,
     }
@@ -443,7 +440,7 @@ def _build_result(search: ReducedSearch, built: ReducedProblem, result: SQPResul
         iterations=search.iterations,
         seconds=perf_counter() - search.begin,
         objective=result.objective,
-        terms={"accel": terms.accel, "torque": terms.torque, "prior": terms.prior, "border": terms.border},
+        terms={"torque": 0.0} | built.programme.terms(values),
         worst=result.worst,
         check=check,
         history=result.history,

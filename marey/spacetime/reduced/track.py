@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
-from marey.dynamics import compute_points_motion
+from marey.dynamics import compute_point_positions
 from marey.motion import Contacts, Motion
 from marey.spacetime.problem.solution import MIN_SAMPLES, SolutionCheck, frame_instants, measure_solution
 from marey.spacetime.problem.supply import SolutionTrack, SupplyPoints
@@ -78,7 +78,7 @@ def sample_contacts(
         # Heel and ball of the foot, tip of the toes, each to both sides; a heel is a pad, not a line
         foot, toe = int(geometry.dofs[6]), int(geometry.dofs[7])
         places_local = np.stack([geometry.heel_local, np.zeros(3), geometry.tip_local])
-        marks = compute_points_motion(scene.space.tree, track.q, track.qd, track.qdd, [foot, toe, toe], places_local)
+        marks = compute_point_positions(scene.space.tree, track.q, [foot, toe, toe], places_local)
         for p, phase in enumerate(scene.layout.contacts):
             own, contact = np.flatnonzero(nodes.phases == p), phase[leg]
             if contact is None or not len(own):
@@ -87,7 +87,7 @@ def sample_contacts(
             across = geometry.half_width * np.array([np.cos(turn), 0.0, -np.sin(turn)])
             ahead = np.array([np.sin(turn), 0.0, np.cos(turn)])
             for k, shift in ((0, 0.0 * ahead), (0, HEEL_STRIP_M * ahead), (1, 0.0 * ahead), (2, 0.0 * ahead)):
-                at = marks.position[own, k]
+                at = marks[own, k]
                 height = at[:, 1] - contact.position[1]
                 # The ball is a joint above the sole, and stands for the sole below it
                 is_down = height < (TOUCH_M if k != 1 else TOUCH_M + ball_height(geometry))
@@ -107,7 +107,7 @@ def sample_contacts(
                 standing = own[nodes.feet[own, leg] != (ON_TOES if on_heel else ON_HEEL)]
                 heading = float(np.deg2rad(contact.heading_deg))
                 goal = pack_plant(geometry, np.asarray(contact.position), heading, on_heel=on_heel)[:3]
-                away = np.linalg.norm(marks.position[standing, k] - goal, axis=1)
+                away = np.linalg.norm(marks[standing, k] - goal, axis=1)
                 drift[standing] = np.maximum(drift[standing], away)
     shape = (nodes.count, len(places))
     up = np.broadcast_to([0.0, 1.0, 0.0], (*shape, 3))

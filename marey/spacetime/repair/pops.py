@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray
+from marey.base import FloatArray
 from marey.lie import SO3
 from marey.motion import Motion, find_runs
 
@@ -30,7 +30,7 @@ def mend_pops(motion: Motion, settings: PopSettings | None = None) -> Motion:
     """The clip without one-frame jumps of its root and without short flips of its joints; itself if it has none.
 
     A root that comes back is taken between its neighbours; what stays where it jumped to is moved back. A joint that
-    flips and comes back is turned evenly across the flip.
+    flips and comes back is turned evenly across the flip; one that the clip begins or ends with is held as beside it.
     """
     settings, rate_hz = settings or PopSettings(), motion.rate_hz
     longest = max(1, round(settings.longest_s * rate_hz))
@@ -55,28 +55,26 @@ def mend_pops(motion: Motion, settings: PopSettings | None = None) -> Motion:
     turns = np.linalg.norm((motion.rotations[:-1].inverse() @ motion.rotations[1:]).log(), axis=-1)
     fast = (turns - _running_median(turns, rate_hz)) * rate_hz > settings.flip_speed
     for joint in np.flatnonzero(fast.any(axis=0)):
-        for a, b in _find_flips(fast[:, joint], longest):
-            low, high = SO3(wxyz[a, joint]), SO3(wxyz[b, joint])
-            between = (low.inverse() @ high).log()
-            share = np.linspace(0.0, 1.0, b - a + 1)[1:-1, None]
-            wxyz[a + 1 : b, joint] = (low @ SO3.exp(share * between)).wxyz
+        # Steps from frame a to frame b are too fast: a flip and its way back, or one at an end of the clip
+        for a, b in find_runs(fast[:, joint], longest):
+            if b <= longest and (a == 0 or b - a == 1):
+                wxyz[:b, joint] = wxyz[b, joint]
+            elif a >= len(fast) - longest and (b == len(fast) or b - a == 1):
+                wxyz[a + 1 :, joint] = wxyz[a, joint]
+            elif 2 <= b - a <= longest + 1:
+                low, high = SO3(wxyz[a, joint]), SO3(wxyz[b, joint])
+                between = (low.inverse() @ high).log()
+                share = np.linspace(0.0, 1.0, b - a + 1)[1:-1, None]
+                wxyz[a + 1 : b, joint] = (low @ SO3.exp(share * between)).wxyz
     if not len(jumps) and not fast.any():
         return motion
     return replace(motion, root_positions=positions, rotations=SO3(wxyz), source=None)
 
 
-def _find_flips(fast: BoolArray, longest: int) -> list[tuple[int, int]]:
-    """Last frame before and first frame after each flip, from the steps ``(F - 1,)`` that are too fast."""
-    found: list[tuple[int, int]] = []
-    for a, b in find_runs(fast, longest):
-        if b - a >= 2 and b - a <= longest + 1:
-            found.append((int(a), int(b)))
-    return found
-
-
 def _running_median(values: FloatArray, rate_hz: float) -> FloatArray:
-    """Median of steps ``(F, ...)`` over ``NEIGHBOURS_S`` to both sides."""
+    """Median of steps ``(F, ...)`` over ``NEIGHBOURS_S`` to both sides; mirrored at the ends: a step counts once."""
     half = max(2, round(NEIGHBOURS_S * rate_hz))
-    padded = np.concatenate([np.repeat(values[:1], half, axis=0), values, np.repeat(values[-1:], half, axis=0)])
+    edges = ((half, half), *((0, 0),) * (values.ndim - 1))
+    padded = np.pad(values, edges, mode="reflect" if len(values) > 1 else "edge")
     windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1, axis=0)
     return np.asarray(np.median(windows, axis=-1), dtype=np.float64)

@@ -6,7 +6,7 @@ A displaced clip keeps wrenches that contacts can give, points that stay, angles
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -14,11 +14,17 @@ from marey.base import BoolArray, FloatArray, IntArray
 from marey.dynamics import PRISMATIC, JointTree, compute_aggregate, compute_aggregate_jacobians, compute_points_motion
 from marey.lie import hat
 from marey.numerics import KnotSpline, convex_hull
+from marey.spacetime.programme import (
+    CostTerms,
+    GradientTerm,
+    InstantBasis,
+    MotionProgramme,
+    QuadraticTerm,
+    RowGroup,
+    StateJet,
+    Unknowns,
+)
 from marey.spacetime.style import Style, evaluate_style
-
-if TYPE_CHECKING:
-    from scipy.sparse import csc_array
-
 
 NUM_SIDES: Final = 8  # of the pyramid inside the friction cone
 EDGE_SCALE: Final = 4.0  # rows of the support's edges are in metres of body weight: a few centimetres matter
@@ -254,7 +260,17 @@ class EditRows:
     angles: AngleRows
 
 
-class DisplacementProgramme:
+@dataclass(frozen=True, slots=True, eq=False)
+class DisplacedState:
+    """A displaced clip at its instants: coordinates with rates as they are smooth, wrenches and points of the rows."""
+
+    rates: tuple[FloatArray, FloatArray, FloatArray]  # (N, D) each
+    exact: FloatArray  # (N, D) coordinates with what smoothing took off
+    wrench: StateJet  # (N, 6) [N, N m] about the origin; none without rows on it
+    points: StateJet  # (R, 3) [m]
+
+
+class DisplacementProgramme(MotionProgramme[DisplacedState]):
     r"""Control points :math:`d` of :math:`q(t) = q_R(t) + S\sum_k d_k \phi_k(t)` ([Fang2003]_ §3.5.6, F25, F31).
 
     The objective is :math:`\int |q - q_R|^2_w + \epsilon\int |\ddot q - \ddot q_R|^2_w`: as near to the clip as can be,
@@ -275,59 +291,103 @@ class DisplacementProgramme:
         smoothness: float,
         ends: tuple[FloatArray, FloatArray] | None = None,
     ) -> None:
+        self._figure = figure  # same turns as the tree, bones of the clip: it says where points are
+        self._tree, self._S, self._reference, self._rows = tree, S, reference, rows
+        slides = ((S != 0.0) & (tree.kinds == PRISMATIC)[:, None]).any(axis=0)
+        self._shape: tuple[int, int] = (spline.num_coefficients, int(S.shape[1]))
+        scales = np.tile(np.where(slides, ROOT_SCALE_M, ANGLE_SCALE), self._shape[0])
+        upper = np.where(np.repeat(is_free, S.shape[1]), np.inf, 0.0)
+        lower = -upper
+        if ends is not None:
+            # A spline stays between the ends of its control points
+            low, high = (end.ravel() for end in ends)
+            lower, upper = np.maximum(lower, np.minimum(low, 0.0)), np.minimum(upper, np.maximum(high, 0.0))
+        # Control points that act at an instant, and their basis functions, the same for all columns
+        local = [spline.local(reference.times, order) for order in range(3)]
+        near = (local[0][0][:, None] + np.arange(4)) * self._shape[1]
+        basis = np.stack([values for _, values in local], axis=1)[:, None]  # (N, 1, 3, 4)
+        coefficients = near[:, None] + np.arange(self._shape[1])[:, None]
+        self._basis = np.ascontiguousarray(np.broadcast_to(basis, (*coefficients.shape[:2], 3, 4)))
+        # Distinct points, and the columns that move each
+        carried = np.column_stack([rows.points.links, rows.points.points])
+        distinct, self._which = np.unique(carried, axis=0, return_inverse=True)
+        self._links, self._spots = distinct[:, 0].astype(np.int64), distinct[:, 1:]
+        size, order = scales.size, np.arange(scales.size)
+        super().__init__(
+            Unknowns(np.zeros(size), scales, lower, upper, order),
+            InstantBasis(coefficients, self._basis),
+            self._groups(),
+            CostTerms([self._size_term(spline, smoothness)], gradients=[self._style_term(style) for style in styles]),
+        )
+
+    def _groups(self) -> list[RowGroup[DisplacedState]]:
+        """Wrenches about the origin, points against their targets, angles as they are in the clip."""
+        wrenches, points, angles = self._rows.wrenches, self._rows.points, self._rows.angles
+        is_slide = self._tree.kinds[angles.dofs] == PRISMATIC
+        scales = np.where(is_slide, ROOT_SCALE_M, ANGLE_SCALE)[:, None]
+        moves = self._S != 0.0
+        on_link = np.array([moves[self._figure.ancestors(int(link))].any(axis=0) for link in self._links])
+
+        def push(state: DisplacedState, _: FloatArray) -> tuple[StateJet, None]:
+            return state.wrench.at(wrenches.instants).component_along(wrenches.matrix), None
+
+        def place(state: DisplacedState, _: FloatArray) -> tuple[StateJet, None]:
+            return (state.points - points.targets) * (1.0 / POINT_SCALE_M), None
+
+        def turn(state: DisplacedState, _: FloatArray) -> tuple[StateJet, None]:
+            value = state.exact[angles.instants, angles.dofs][:, None]
+            partials = np.zeros((3, *value.shape, self._shape[1]))
+            partials[0, :, 0] = self._S[angles.dofs]
+            return StateJet(value, partials) * (1.0 / scales), None
+
+        return [
+            RowGroup(wrenches.instants, wrenches.lower[:, None], wrenches.upper[:, None], wrenches.names, push),
+            RowGroup(
+                points.instants,
+                points.lower / POINT_SCALE_M,
+                points.upper / POINT_SCALE_M,
+                [name for name in points.names for _ in range(3)],
+                place,
+                mask=on_link.reshape(-1, self._shape[1])[self._which],
+            ),
+            RowGroup(
+                angles.instants,
+                angles.lower[:, None] / scales,
+                angles.upper[:, None] / scales,
+                angles.names,
+                turn,
+                mask=moves[angles.dofs],
+                is_linear=True,
+            ),
+        ]
+
+    def _size_term(self, spline: KnotSpline, smoothness: float) -> QuadraticTerm:
+        """Size and accelerations of the displacement, exact by Gauss points.
+
+        Weights are roots of the share of the body that hangs on a coordinate: heavy parts move last, light ones not
+        alone.
+        """
         from scipy import sparse
 
         tools: Any = sparse  # its stubs know few types
-        self._figure = figure  # same turns as the tree, bones of the clip: it says where points are
-        self._tree, self._S, self._reference, self._rows, self._styles = tree, S, reference, rows, styles
-        self._rough = reference.raw - reference.q
-        slides = ((S != 0.0) & (tree.kinds == PRISMATIC)[:, None]).any(axis=0)
-        self._scales = np.where(slides, ROOT_SCALE_M, ANGLE_SCALE)
-        local = [spline.local(reference.times, order) for order in range(3)]
-        self._first: IntArray = local[0][0]
-        self._basis = np.stack([values for _, values in local])  # (3, N, 4)
-        self._shape: tuple[int, int] = (spline.num_coefficients, int(S.shape[1]))
-        bound = np.where(np.repeat(is_free, S.shape[1]), np.inf, 0.0)
-        self.lower, self.upper = -bound, bound
-        if ends is not None:
-            # A spline stays between the ends of its control points
-            low, high = ((end / self._scales).ravel() for end in ends)
-            self.lower, self.upper = np.maximum(-bound, np.minimum(low, 0.0)), np.minimum(bound, np.maximum(high, 0.0))
-        # Size and accelerations of the displacement, exact by Gauss points. Weights are roots of the share of the body
-        # that hangs on a coordinate: heavy parts move last, light ones not alone
-        times, shares = spline.gauss_times(4)
+        tree, (times, shares) = self._tree, spline.gauss_times(4)
         design: Any = spline.design(times)
-        gram: Any = spline.second_derivative_gram()
-        total: Any = design.T @ tools.diags_array(shares) @ design + smoothness * gram
+        total: Any = design.T @ tools.diags_array(shares) @ design + smoothness * spline.second_derivative_gram()
         masses = np.array([tree.far_mass(i) for i in range(tree.num_dofs)])
         heavy = np.sqrt(np.maximum(masses / tree.mass, LEAST_WEIGHT))
         weights = np.where(tree.kinds != PRISMATIC, heavy / ANGLE_SCALE**2, 1.0 / ROOT_SCALE_M**2)
-        scaled = S * self._scales
-        self._hessian: Any = tools.csc_array(tools.kron(total, scaled.T @ (weights[:, None] * scaled)))
-        self._angle_scales = np.where(tree.kinds[rows.angles.dofs] == PRISMATIC, ROOT_SCALE_M, ANGLE_SCALE)
-        below, above = (end.ravel() / POINT_SCALE_M for end in (rows.points.lower, rows.points.upper))
-        self.row_lower = np.concatenate([rows.wrenches.lower, below, rows.angles.lower / self._angle_scales])
-        self.row_upper = np.concatenate([rows.wrenches.upper, above, rows.angles.upper / self._angle_scales])
-        self.is_linear = np.arange(self.row_lower.size) >= rows.wrenches.lower.size + below.size
-        # Find the pattern of the Jacobian once: values are laid out row by row, then put in column order
-        points, angles, count = rows.points, rows.angles, self._shape[1]
-        carried = np.column_stack([points.links, points.points])
-        distinct, self._which = np.unique(carried, axis=0, return_inverse=True)
-        self._links, self._places = distinct[:, 0].astype(np.int64), distinct[:, 1:]
-        # Wrenches and points see all coordinates of the four control points about their instants
-        dense = np.concatenate([rows.wrenches.instants, np.repeat(points.instants, 3)])
-        near = np.repeat(self._columns(dense), count, axis=1) + np.tile(np.arange(count, dtype=np.int64), 4)
-        # Angles see those that move them
-        some, kept = np.nonzero(S[angles.dofs])
-        linear = self._columns(angles.instants[some]) + kept[:, None]
-        slopes = S[angles.dofs[some], kept] * self._scales[kept] / self._angle_scales[some]
-        self._angle_jacobian = (self._basis[0, angles.instants[some]] * slopes[:, None]).ravel()
-        numbers = np.concatenate([np.repeat(np.arange(len(dense)), 4 * count), np.repeat(len(dense) + some, 4)])
-        columns = np.concatenate([near.ravel(), linear.ravel()])
-        self._order = np.lexsort((numbers, columns))
-        self._indices = numbers[self._order].astype(np.int32)
-        counts = np.bincount(columns, minlength=self.num_variables)
-        self._pointers = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        matrix = tools.csc_array(tools.kron(total, 0.5 * self._S.T @ (weights[:, None] * self._S)))
+        return QuadraticTerm("size", matrix, np.zeros(self.num_variables))
+
+    def _style_term(self, style: Style) -> GradientTerm[DisplacedState]:
+        """A style at all instants."""
+        count = len(self._reference.times)
+
+        def evaluate(state: DisplacedState) -> tuple[FloatArray, FloatArray]:
+            cost, *slopes = evaluate_style(style, *state.rates)
+            return cost, np.stack(slopes) @ self._S
+
+        return GradientTerm("style", np.arange(count), np.full(count, 1.0 / count), evaluate)
 
     @property
     def num_variables(self) -> int:
@@ -336,78 +396,27 @@ class DisplacementProgramme:
 
     def displacement(self, x: FloatArray) -> FloatArray:
         """Control points ``(K, D)`` in metres and radians, on all coordinates of the tree."""
-        return (x.reshape(self._shape) * self._scales) @ self._S.T
+        return self.unknowns.unpack(x).reshape(self._shape) @ self._S.T
 
-    def values(self, x: FloatArray) -> tuple[float, FloatArray]:
-        """Objective and rows."""
-        q, qd, qdd = self._states(x)
-        cost = 0.5 * float(x @ (self._hessian @ x))
-        for style in self._styles:
-            cost += float(evaluate_style(style, q, qd, qdd)[0].sum()) / len(q)
-        # Wrenches about the origin, points against their targets, angles as they are in the clip
-        wrenches, points, angles = self._rows.wrenches, self._rows.points, self._rows.angles
-        physics = np.zeros(0)
-        if wrenches.lower.size:
-            wrench = compute_aggregate(self._tree, q, qd, qdd).wrench + self._reference.offset
-            physics = np.einsum("ri,ri->r", wrenches.matrix, wrench[wrenches.instants])
-        exact = q + self._rough
-        positions = self._positions(exact)[0] - points.targets
-        return cost, np.concatenate(
-            [physics, positions.ravel() / POINT_SCALE_M, exact[angles.instants, angles.dofs] / self._angle_scales]
-        )
-
-    def derivatives(self, x: FloatArray) -> tuple[FloatArray, Any, csc_array]:
-        """Gradient, constant Hessian, Jacobian by the linear-time method."""
-        from scipy.sparse import csc_array
-
-        q, qd, qdd = self._states(x)
-        scaled, wrenches, points = self._S * self._scales, self._rows.wrenches, self._rows.points
-        parts: list[FloatArray] = []
-        if wrenches.lower.size:
+    def evaluate_state(self, values: FloatArray, *, derivatives: bool) -> DisplacedState:
+        """The clip with control points added, by the linear-time method."""
+        reference, width = self._reference, self._shape[1] if derivatives else 0
+        local = np.einsum("nsdk,nsk->dns", self._basis, values[self.basis.coefficients]) @ self._S.T
+        q, qd, qdd = reference.q + local[0], reference.qd + local[1], reference.qdd + local[2]
+        wrench = StateJet(np.zeros((len(q), 6)), np.zeros((3, len(q), 6, width)))
+        if self._rows.wrenches.lower.size and derivatives:
             found = compute_aggregate_jacobians(self._tree, q, qd, qdd)
-            by_state = np.stack([found.df_dq, found.df_dqd, found.df_dqdd]) @ scaled  # (3, N, 6, d)
-            near = np.einsum("pna,pnid->niad", self._basis, by_state, optimize=True)  # (N, 6, 4, d)
-            parts.append((wrenches.matrix[:, None] @ near.reshape(len(near), 6, -1)[wrenches.instants]).ravel())
-        J = self._positions(q + self._rough)[1] @ (self._S * (self._scales / POINT_SCALE_M))  # (R, 3, d)
-        basis = self._basis[0, points.instants]  # (R, 4)
-        parts += [(basis[:, None, :, None] * J[:, :, None]).ravel(), self._angle_jacobian]
-        values = np.concatenate(parts)[self._order]
-        jacobian = csc_array((values, self._indices, self._pointers), shape=(self.row_lower.size, self.num_variables))
-        # Styles by values, rates and accelerations of the control points about each instant
-        pull = np.zeros(self._shape)
-        for style in self._styles:
-            for order, slopes in enumerate(evaluate_style(style, q, qd, qdd)[1:]):
-                shares = (slopes @ scaled) / len(q)
-                np.add.at(pull, self._first[:, None] + np.arange(4), self._basis[order][:, :, None] * shares[:, None])
-        return self._hessian @ x + pull.ravel(), self._hessian, jacobian
-
-    def row_name(self, index: int) -> str:
-        """What a row asks for."""
-        wrenches, points = self._rows.wrenches.names, self._rows.points.names
-        if index < len(wrenches):
-            return wrenches[index]
-        index -= len(wrenches)
-        return points[index // 3] if index < 3 * len(points) else self._rows.angles.names[index - 3 * len(points)]
-
-    def _states(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        # Four control points act at an instant
-        near = self.displacement(x)[self._first[:, None] + np.arange(4)]  # (N, 4, D)
-        moved = np.einsum("pna,nad->pnd", self._basis, near)
-        reference = self._reference
-        return reference.q + moved[0], reference.qd + moved[1], reference.qdd + moved[2]
-
-    def _positions(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Places ``(R, 3)`` and Jacobians ``(R, 3, D)`` of the points of the rows."""
-        rows = self._rows.points
-        if not rows.links.size:
-            return np.zeros((0, 3)), np.zeros((0, 3, self._tree.num_dofs))
-        still = np.zeros_like(q)
-        found = compute_points_motion(self._figure, q, still, still, self._links, self._places)
-        return found.position[rows.instants, self._which], found.J[rows.instants, self._which]
-
-    def _columns(self, instants: IntArray) -> IntArray:
-        """First column of each of the four control points that an instant sees ``(R, 4)``."""
-        return (self._first[instants][:, None] + np.arange(4)) * self._shape[1]
+            by_state = np.stack([found.df_dq, found.df_dqd, found.df_dqdd]) @ self._S
+            wrench = StateJet(found.wrench + reference.offset, by_state)
+        elif self._rows.wrenches.lower.size:
+            wrench = wrench + (compute_aggregate(self._tree, q, qd, qdd).wrench + reference.offset)
+        exact, still = q + (reference.raw - reference.q), np.zeros_like(q)
+        at = compute_points_motion(self._figure, exact, still, still, self._links, self._spots, jacobians=derivatives)
+        rows = self._rows.points.instants, self._which
+        partials = np.zeros((3, len(self._which), 3, width))
+        if derivatives:
+            partials[0] = at.J[rows] @ self._S
+        return DisplacedState((q, qd, qdd), exact, wrench, StateJet(at.position[rows], partials))
 
 
 def evaluate_spline(spline: KnotSpline, points: FloatArray, times: FloatArray) -> FloatArray:

@@ -82,20 +82,25 @@ MAX_LIFT_M: Final = 0.08  # [m] of a foot that stood
 LEAST_FLIGHT_S: Final = 0.12  # [s] of detected contacts: shorter gaps are the detector's
 
 
+def measure_trunk_turns(before: Motion, after: Motion) -> FloatArray:
+    """Turn of the line from the hips to the neck in the world ``(F,)`` [°]; zero without a neck."""
+    joints = role_map(before.skeleton).joints
+    top = next((joints[role] for role in ("neck", "spine3", "head") if role in joints), None)
+    if top is None:
+        return np.zeros(before.num_frames)
+    lines = [motion.joint_positions() for motion in (before, after)]
+    lines = [place[:, top] - place[:, 0] for place in lines]
+    lines = [line / np.maximum(np.linalg.norm(line, axis=1, keepdims=True), 1e-9) for line in lines]
+    return np.rad2deg(np.arccos(np.clip((lines[0] * lines[1]).sum(axis=1), -1.0, 1.0)))
+
+
 def find_person_faults(before: Motion, after: Motion) -> list[str]:
     """What a repair did to the person that it must not: a trunk that turns, flights that come or go."""
     found: list[str] = []
-    # The trunk is seen from the hips to the neck, in the world
-    places = [motion.joint_positions() for motion in (before, after)]
-    joints = role_map(before.skeleton).joints
-    top = next((joints[role] for role in ("neck", "spine3", "head") if role in joints), None)
-    if top is not None:
-        lines = [place[:, top] - place[:, 0] for place in places]
-        lines = [line / np.maximum(np.linalg.norm(line, axis=1, keepdims=True), 1e-9) for line in lines]
-        turns = np.rad2deg(np.arccos(np.clip((lines[0] * lines[1]).sum(axis=1), -1.0, 1.0)))
-        worst = int(np.argmax(turns))
-        if turns[worst] > MAX_TRUNK_DEG:
-            found.append(f"the trunk turned by {turns[worst]:.0f}° at {worst / before.rate_hz:.2f} s")
+    turns = measure_trunk_turns(before, after)
+    worst = int(np.argmax(turns))
+    if turns[worst] > MAX_TRUNK_DEG:
+        found.append(f"the trunk turned by {turns[worst]:.0f}° at {worst / before.rate_hz:.2f} s")
     # Flights as the detector sees them
     least = round(LEAST_FLIGHT_S * before.rate_hz)
     stands: list[BoolArray] = [
@@ -284,6 +289,7 @@ class _RepairSearch:
         self.best = self.last = _RepairState(motion, report, np.zeros((stretch.spline.num_coefficients, 0)))
         self.base = motion  # the clip set down and without pops, from which the person is judged
         self.answers: list[SQPResult] = []
+        self.refused: list[str] = []  # what the last better state did to the person
 
     def mend(self) -> None:
         """Take out jumps of the root and flips of joints: no force explains them."""
@@ -304,8 +310,9 @@ class _RepairSearch:
                 break
             check = check.detect_again(motion)
             now = replace(now, motion=motion, report=check.report(motion))
-        # Levelling counts only if as much of the clip is green
-        if now.merit(self.stretch)[0] <= self.last.merit(self.stretch)[0]:
+        # Levelling counts only if as much of the clip is green, and not where it would turn the person over
+        is_slight = measure_trunk_turns(self.last.motion, now.motion).max() <= MAX_TRUNK_DEG
+        if is_slight and now.merit(self.stretch)[0] <= self.last.merit(self.stretch)[0]:
             self.check, self.best, self.last = check, now, now
 
     def run(
@@ -331,10 +338,11 @@ class _RepairSearch:
             is_further = now.displacement.shape == added.shape
             total = now.displacement + added if is_further else added
             self.last = _RepairState(moved, self.check.report(moved), total)
-            # The best state is kept; little gain ends the search
+            # The best state that leaves the person as he is is kept; little gain ends the search
             after = self.last.merit(self.stretch)
             if after < self.best.merit(self.stretch):
-                self.best = self.last
+                self.refused = find_person_faults(self.base, moved)
+                self.best = self.best if self.refused else self.last
             if self.answers[-1].status in (SolveStatus.STOPPED, SolveStatus.TIME_LIMIT):
                 return
             if after[0] > LEAST_GAIN * before[0] and after[1] > LEAST_GAIN * before[1]:
@@ -345,7 +353,7 @@ class _RepairSearch:
         last, report, motion = self.answers[-1] if self.answers else None, self.best.report, self.best.motion
         is_green = not self.best.wrong(self.stretch).any()
         turned, moved = measure_changes(original, motion, self.stretch.frames)
-        faults = find_person_faults(self.base, motion)
+        faults: list[str] = []
         levels, violation = report.levels[self.stretch.frames], report.violation[self.stretch.frames]
         is_whole = len(levels) == report.num_frames
         # A part is judged by itself: nothing red in it, or a tenth of what was missing
@@ -358,6 +366,7 @@ class _RepairSearch:
             worst = report.worst_span if is_whole else max(inside, key=len, default=None)
             where = "" if worst is None else f", worst from {worst.start_s:.2f} to {worst.stop_s:.2f} s: {worst.words}"
             faults.append(f"the clip is {report.colour}{where}")
+            faults += [f"a state was refused in which {text}" for text in self.refused]
         if turned > FAR_RAD:
             faults.append("little of the clip is left: check its frame rate and its contacts")
         status, advice = SolveStatus.CONVERGED, "Nothing to do."

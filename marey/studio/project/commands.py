@@ -234,8 +234,9 @@ def _set_keys(tree: Tree, take: schema.Id, layer: schema.Id, keys: Keys) -> Patc
     count = len(found["keys"])
     patches: Patches = []
     for entry in keys:
-        if (entry.rotation is None) == (entry.offset is None):
-            raise InputError(f"the key of '{entry.joint}' at {entry.time_s:g} s", "Give a rotation or an offset")
+        if (entry.rotation is None) == (entry.offset is None) or not entry.slope.keys() <= {"x", "y", "z"}:
+            fix = "Give a rotation or an offset, and slopes of x, y, z alone"
+            raise InputError(f"the key of '{entry.joint}' at {entry.time_s:g} s", fix)
         key = _plain(entry)
         if (place := places.get(identify(key))) is not None:
             patches.append(_set((*path, "keys", place), key))
@@ -342,11 +343,9 @@ COMMANDS: Final[dict[str, Any]] = {
     "set_keys": make_command("Set keys", _set_keys),
     "move_keys": make_command("Move keys", _move_keys),
     "remove_keys": make_command("Remove keys", _remove_keys),
-    "add_edit": make_command("Edit", _set_edit),
-    "set_edit": make_command("Change edit", _set_edit),
+    "set_edit": make_command("Edit", _set_edit),
     "edit_world": make_command("Edit world", _edit_world),
-    "add_strip": make_command("New strip", _set_strip),
-    "set_strip": make_command("Change strip", _set_strip),
+    "set_strip": make_command("Place strip", _set_strip),
     "remove_strip": make_command("Remove strip", _remove_strip),
     "set_timeline": make_command("Change timeline", _set_timeline),
 }

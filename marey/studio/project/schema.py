@@ -66,6 +66,7 @@ class KeyEntry(Entry, frozen=True):
     joint: Name
     rotation: tuple[float, float, float, float] | None = None
     offset: tuple[float, float, float] | None = None
+    slope: dict[str, float] = {}  # of x, y, z [rad/s or m/s], where it is not left to the neighbours
 
 
 class LayerEntry(Entry, frozen=True):

@@ -10,23 +10,23 @@ An array in the header is ``{"$": [first byte behind the padding, "f4" | "i4" | 
 from __future__ import annotations
 
 import struct
-from typing import Any, Final, cast
+from typing import Any, Final, Union, cast
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import InputError
-from marey.studio.protocol.messages import FromClient, FromServer
+from marey.studio.protocol.messages import ClientMessage, ServerMessage
 
 MAX_FRAME_BYTES: Final = 8 << 20  # of a message from the page
 ALIGNMENT: Final = 8  # so that a view of 32-bit numbers can start at every array
 KINDS: Final = {"f": "f4", "i": "i4", "u": "u1", "b": "u1"}  # of numpy -> of the wire
 
-_decoder: Final = msgspec.msgpack.Decoder(FromClient)
+_decoder: Final = msgspec.msgpack.Decoder(Union[tuple(ClientMessage.__subclasses__())])  # noqa: UP007  of any length
 
 
-def encode_frame(message: FromServer) -> bytes:
+def encode_frame(message: ServerMessage) -> bytes:
     """Bytes of a message; its arrays become 32-bit floats, 32-bit integers or bytes."""
     parts: list[bytes] = []
     at = 0
@@ -50,7 +50,7 @@ def encode_frame(message: FromServer) -> bytes:
     return b"".join((struct.pack("<I", len(header)), header, bytes(-(4 + len(header)) % ALIGNMENT), *parts))
 
 
-def decode_frame(data: bytes) -> FromClient:
+def decode_frame(data: bytes) -> ClientMessage:
     """Message of a page."""
     if not 4 <= len(data) <= MAX_FRAME_BYTES:
         raise InputError(f"a message of {len(data)} bytes", f"Send at most {MAX_FRAME_BYTES}")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from marey.studio.project.patches import DocumentPatch
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 Floats = Annotated[NDArray[np.float32], "Float32Array"]  # rides behind the header as raw little-endian numbers
 Arrays = Annotated[dict[str, Any], "Record<string, NumberArray>"]
@@ -50,11 +50,9 @@ class CommandMessage(ClientMessage, tag="command", frozen=True):
 
 
 class UndoMessage(ClientMessage, tag="undo", frozen=True):
-    """Take the last command back."""
+    """Undo the last command; or redo the one that was undone last."""
 
-
-class RedoMessage(ClientMessage, tag="redo", frozen=True):
-    """Do again what was taken back last."""
+    redo: bool = False
 
 
 class StartMessage(ClientMessage, tag="start", frozen=True):
@@ -75,22 +73,13 @@ class CancelMessage(ClientMessage, tag="cancel", frozen=True):
 
 
 class DragMessage(ClientMessage, tag="drag", frozen=True):
-    """One position of a pointer for a tool of kind `drag`; the newest one wins, `end` makes one command."""
-
-    channel: Identifier
-    n: int
-    phase: DragPhase
-    tool: Identifier
-    args: PlainTable
-
-
-class LiveMessage(ClientMessage, tag="live", frozen=True):
-    """Begin, steer or end a session of a tool of kind `live`; `frame` messages come meanwhile."""
+    """Position ``n`` of the pointer for a tool of kind `drag`, or controls of a `live` one; `end` makes one command."""
 
     channel: Identifier
     phase: DragPhase
     tool: Identifier
     args: PlainTable
+    n: int = 0
 
 
 class WantMessage(ClientMessage, tag="want", frozen=True):
@@ -176,17 +165,8 @@ class BlockMessage(ServerMessage, tag="block", frozen=True):
     translations: Floats | None = None  # (n, J, 3) where bones change their length
 
 
-class DraggedMessage(ServerMessage, tag="dragged", frozen=True):
-    """Answer to the newest `drag`; rotations are xyzw."""
-
-    channel: str
-    n: int
-    arrays: Arrays
-    facts: PlainTable
-
-
 class FrameMessage(ServerMessage, tag="frame", frozen=True):
-    """One step of a live session; rotations are xyzw."""
+    """Answer to the newest `drag`, or one step of a live session; rotations are xyzw."""
 
     channel: str
     n: int
@@ -208,29 +188,3 @@ class ToastMessage(ServerMessage, tag="toast", frozen=True):
     level: Level
     sentence: str
     fix: str
-
-
-FromClient = (
-    HelloMessage
-    | CommandMessage
-    | UndoMessage
-    | RedoMessage
-    | StartMessage
-    | CancelMessage
-    | DragMessage
-    | LiveMessage
-    | WantMessage
-    | AskMessage
-)
-FromServer = (
-    WelcomeMessage
-    | PatchMessage
-    | RefusedMessage
-    | JobMessage
-    | ClipMessage
-    | BlockMessage
-    | DraggedMessage
-    | FrameMessage
-    | AnswerMessage
-    | ToastMessage
-)

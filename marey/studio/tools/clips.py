@@ -30,10 +30,10 @@ STEP_HELP: Final = {
     "spikes": "Remove single wrong frames.",
     "jumps": "Undo jumps of the root.",
     "limits": "Straighten knees and elbows that bend backwards.",
-    "tremor": "Smooth tremor, and leave what moves.",
+    "tremor": "Smooth tremor, and keep fast motion.",
     "floor": "Level a tilted floor and bring it to height zero.",
     "plants": "Hold feet where they stand.",
-    "repair": "Move stretches that break physics; slow.",
+    "repair": "Repair stretches that break physics; slow.",
 }
 
 
@@ -195,9 +195,9 @@ TOOLS: Final = (
         (
             MOTION,
             Parameter("character", "file", help="Your character: .glb, .gltf, .fbx, or any motion file's skeleton."),
-            Parameter("target", "clip", help="Or the body of another clip; the canonical human without either."),
+            Parameter("target", "clip", help="Skeleton of another clip; the canonical human by default."),
             Parameter("hands", "choice", "directions", choices=("directions", "positions", "touch"),
-                      help="Keep directions of arms, places of hands, or touches of the body."),
+                      help="What to keep: directions of arms, positions of hands, or touches of the body."),
             Parameter("contacts", "bool", True, help="Hold the feet where the motion has them down."),
             Parameter("roles", "table", shape="map", columns=(Parameter("joint", "joint"),),
                       help="Joints of the motion by role, where the reader guessed wrong."),
@@ -216,9 +216,9 @@ TOOLS: Final = (
         _measure,
         (
             MOTION,
-            Parameter("against", "clip", help="The clip it was made from, for a table before and after."),
+            Parameter("against", "clip", help="Source clip, for a table of before and after."),
             Parameter("kind", "choice", "auto", choices=("auto", "walk", "run", "jump", "other"),
-                      help="What it is, where the guess is wrong."),
+                      help="Kind of motion, where the guess is wrong."),
         ), "m",
     ),
     Tool(

@@ -31,7 +31,7 @@ from marey.muscle import (
     solve_scene,
 )
 from marey.muscle.scene.live import LiveScene
-from marey.pipeline.sessions import COMMANDS, LIVE_RATE_HZ, DragAnswer, LiveClock, obey, replay_session
+from marey.pipeline.sessions import COMMANDS, LIVE_RATE_HZ, DragAnswer, LiveSession, replay_session
 from marey.pipeline.takes import Tree
 from marey.pipeline.tools import Parameter, Settings, Tool, ToolContext, ToolResult, need_motion, stop_if_cancelled
 from marey.simulate import Push, Simulator
@@ -53,25 +53,26 @@ GOAL_COLUMNS: Final = (
     Parameter("time_s", "float", None, "s", 0.01, 60.0, is_required=True),
     Parameter("place", "points", None, "m", is_required=True),
 )
-SLIDERS: Final = tuple(name for name in RANGES)
+SLIDERS: Final = tuple(RANGES)
 HELP: Final = {
-    "alpha": ("", "Of a puppet: 0 obeys physics alone, 1 the hand alone."),
-    "stiffness_per_s": ("1/s", "With which a puppet and a standing figure keep their pose."),
-    "pull_n_m": ("N/m", "Of the hand's spring."),
-    "damping_per_s": ("1/s", "Of all motion inside the figure."),
-    "modes": ("", "Modes of the pose space that the clip teaches."),
+    "alpha": ("", "Share of the hand in the motion of a puppet: 0 is physics alone, 1 the hand alone."),
+    "stiffness_per_s": ("1/s", "Rate at which a puppet or a standing figure returns to its pose."),
+    "pull_n_m": ("N/m", "Stiffness of the spring between the pointer and the joint."),
+    "damping_per_s": ("1/s", "Damping rate of the joints."),
+    "modes": ("", "Number of modes of the pose space, learnt from the clip."),
     "gravity_m_s2": ("m/s²", "9.81 on earth, 1.62 on the moon."),
-    "slope_deg": ("°", "Of the ground, rising ahead."),
-    "is_full": ("", "All joints move on their own."),
+    "slope_deg": ("°", "Slope of the ground; positive rises ahead."),
+    "is_full": ("", "Move every joint on its own, without a pose space."),
     "is_reaching": ("", "A balancing figure reaches for the hand by itself."),
-    "has_limits": ("", "Joints stay within what the clip shows."),
+    "has_limits": ("", "Keep joints within the angles of the clip."),
 }
 
 
-class SimulationSession:
+class SimulationSession(LiveSession):
     """A figure that obeys physics, step by step: pulled, pushed, thrown at; what was done to it is kept."""
 
     def __init__(self, context: ToolContext, settings: Settings) -> None:
+        super().__init__()
         motion = need_motion(context, settings)
         chosen = SimulationSettings().with_mode(settings["mode"]).with_feet(settings["feet"])
         for name in (*SLIDERS, *FLAGS):
@@ -79,17 +80,11 @@ class SimulationSession:
         self.figure = LiveFigure(FigureFactory(motion), find_frame(motion, settings["time_s"]), chosen)
         self.figure.toggle_record()
         self._settings = {name: settings[name] for name in ("motion", "time_s", "mode", "feet", *SLIDERS, *FLAGS)}
-        self.step, self.log, self._clock = 0, list[dict[str, Any]](), LiveClock()
         self._impulse = np.zeros(3)  # [N s] of the ground in the last frame
 
     def move(self, args: Settings) -> DragAnswer:
         """Obey, and go on by one frame of 1/60 s."""
-        changes, is_moving = self._clock.take(args)
-        done, refused = obey(self, changes)
-        if done:
-            self.log.append({"step": self.step, **done})
-        if is_moving:
-            self.advance()
+        refused = self.take_frame(args)
         figure, stand = self.figure, self.figure.standing()
         arrays = pose_arrays(figure.pose) | {"com": stand.com, "support": stand.corners}
         forces = [
@@ -200,35 +195,47 @@ def read_pushes(rows: Any) -> list[Push]:
 # Soft bodies and muscles
 
 
-class MuscleSession:
+class MuscleSession(LiveSession):
     """A soft body that muscles move, step by step; sliders take splines over from its programme."""
 
     def __init__(self, context: ToolContext, settings: Settings) -> None:
+        super().__init__()
         self.scene = LiveScene(read_scene(context, settings))
-        self._owed_s, self._told, self._clock = 0.0, False, LiveClock()
+        self._owed_s, self._told = 0.0, False
 
     def move(self, args: Settings) -> DragAnswer:
         """Hold splines (``{name: activation}``), ``release`` them all or ``reset``; then go on by 1/60 s."""
-        scene = self.scene
-        changes, is_moving = self._clock.take(args)
-        for name, value in changes.items():
-            if name == "reset":
-                scene.reset()
-            elif name == "release":
-                scene.give_back()
-            else:
-                scene.hold(name, float(value))
-        self._owed_s += FRAME_S * is_moving
-        while self._owed_s >= scene.step_s - 1e-9:
-            self._owed_s -= scene.step_s
-            scene.single_step()
+        refused, scene = self.take_frame(args), self.scene
         look = scene.look()
         arrays = {"surface": look.surface, "red": look.red, "blue": look.blue, "bones": look.bones}
         if not self._told:
             arrays |= {"faces": scene.faces.astype(np.float64), "radii": scene.radii}
             self._told = True
         facts = {"time_s": scene.time_s, "activations": scene.activations(), "step_ms": scene.step_ms}
-        return DragAnswer(arrays, facts)
+        return DragAnswer(arrays, facts | {"refused": refused})
+
+    @property
+    def is_over(self) -> bool:
+        """Never: a scene goes on until somebody ends it."""
+        return False
+
+    def apply(self, changes: Settings) -> None:
+        """Hold splines, or give them back to the programme."""
+        for name, value in changes.items():
+            if name == "reset":
+                self.scene.reset()
+            elif name == "release":
+                self.scene.give_back()
+            else:
+                self.scene.hold(name, float(value))
+
+    def advance(self) -> None:
+        """So many steps of the scene that the clock of frames is kept."""
+        self._owed_s += FRAME_S
+        while self._owed_s >= self.scene.step_s - 1e-9:
+            self._owed_s -= self.scene.step_s
+            self.scene.single_step()
+        self.step += 1
 
     def end(self, args: Settings) -> ToolResult:
         """The film of what was seen."""
@@ -316,8 +323,8 @@ def _estimate(context: ToolContext, settings: Settings) -> ToolResult:
 
 _DEFAULTS: Final = SimulationSettings()
 _SCENE: Final = (
-    Parameter("scene", "choice", "biceps-arm", choices=scene_names(), help="One that ships."),
-    Parameter("file", "file", help="Or your own scene file."),
+    Parameter("scene", "choice", "biceps-arm", choices=scene_names(), help="Shipped scene."),
+    Parameter("file", "file", help="Your own scene file, in place of a shipped one."),
 )
 TOOLS: Final = (
     Tool(
@@ -325,9 +332,9 @@ TOOLS: Final = (
         "live", SimulationSession,
         (
             MOTION,
-            Parameter("time_s", "float", 0.0, "s", 0.0, help="Pose of the clip that it starts from."),
-            Parameter("mode", "choice", "free", choices=CONTROLLERS, help="Limp, a puppet, balancing, or the clip."),
-            Parameter("feet", "choice", "both", choices=FEET, help="What a balancing figure stands on."),
+            Parameter("time_s", "float", 0.0, "s", 0.0, help="Time of the pose to start from."),
+            Parameter("mode", "choice", "free", choices=CONTROLLERS, help="Limp, puppet, balance, or follow the clip."),
+            Parameter("feet", "choice", "both", choices=FEET, help="Feet that a balancing figure stands on."),
             *(
                 Parameter(name, "int" if name == "modes" else "float", getattr(_DEFAULTS, name), HELP[name][0],
                           *RANGES[name], help=HELP[name][1])
@@ -335,20 +342,20 @@ TOOLS: Final = (
             ),
             *(Parameter(name, "bool", getattr(_DEFAULTS, name), help=HELP[name][1]) for name in FLAGS),
             COMMANDS,
-            Parameter("seconds", "float", 3.0, "s", 0.02, 120.0, help="How long a recipe simulates."),
+            Parameter("seconds", "float", 3.0, "s", 0.02, 120.0, help="Duration of the simulation in a recipe."),
         ), "s", lambda context, settings: replay_session(context, SimulationSession(context, settings), settings),
     ),
     Tool(
-        "track", "Track", "Simulate", "Let a simulated figure do the clip, or balance, by its own forces.", "job",
+        "track", "Track", "Simulate", "Let a simulated figure follow the clip, or balance, by joint torques.", "job",
         _track,
         (
             MOTION,
             Parameter("mode", "choice", "track", choices=("track", "balance", "in place", "back and forth"),
                       help="Follow the clip, stand, walk on the spot, or go to and fro."),
-            Parameter("pushes", "table", shape="rows", columns=PUSH_COLUMNS, help="Forces from outside."),
-            Parameter("seconds", "float", None, "s", 0.1, 600.0, help="How long; the clip's own length without it."),
-            Parameter("modes", "int", MODES, "", 0, 200, help="Modes of the clip that it moves in; 0: all joints."),
-            Parameter("feet", "choice", "both", choices=FEET, help="What it balances on."),
+            Parameter("pushes", "table", shape="rows", columns=PUSH_COLUMNS, help="External forces on joints."),
+            Parameter("seconds", "float", None, "s", 0.1, 600.0, help="Duration; the length of the clip by default."),
+            Parameter("modes", "int", MODES, "", 0, 200, help="Number of modes of the pose space; 0 moves all joints."),
+            Parameter("feet", "choice", "both", choices=FEET, help="Feet that a balancing figure stands on."),
         ), "t",
     ),
     Tool(
@@ -357,24 +364,24 @@ TOOLS: Final = (
         (
             *_SCENE,
             Parameter("activations", "table", shape="map", columns=(Parameter("activation", "float", None, "", 0, 1),),
-                      help="Splines held at 0 to 1, by name; the programme without them."),
+                      help="Activations of splines by name, 0 to 1; the others follow the programme."),
             Parameter("goals", "table", shape="rows",
                       columns=(*GOAL_COLUMNS, Parameter("point", "text", is_required=True)),
-                      help="Places for the ends of bones."),
-            Parameter("seconds", "float", None, "s", 0.02, 60.0, help="How long; as the scene says without it."),
-            Parameter("iterations", "int", 12, "", 1, 50, help="Of the search for goals."),
+                      help="Target positions of bone ends over time."),
+            Parameter("seconds", "float", None, "s", 0.02, 60.0, help="Duration; that of the scene by default."),
+            Parameter("iterations", "int", 12, "", 1, 50, help="Iterations of the search for goals."),
         ), "u", _play_scene,
     ),
     Tool(
-        "reach", "Reach", "Muscle", "Muscles of an arm that bring the hand to places in time.", "job", _reach,
+        "reach", "Reach", "Muscle", "Find muscle activations that bring a hand to positions in time.", "job", _reach,
         (
-            Parameter("goals", "table", shape="rows", columns=GOAL_COLUMNS, help="Places in front of the shoulder."),
+            Parameter("goals", "table", shape="rows", columns=GOAL_COLUMNS, help="Positions relative to the shoulder."),
             Parameter("side", "choice", "left", choices=("left", "right"), help="Which arm."),
         ),
     ),
     Tool(
-        "muscles", "Muscles of a clip", "Muscle", "Share the torques of a motion among the body's muscles.", "job",
+        "muscles", "Muscles of a clip", "Muscle", "Estimate the muscle activations behind a motion.", "job",
         _estimate,
-        (MOTION, Parameter("power", "float", 2.0, "", 2.0, 10.0, help="2 spreads the work, 3 is endurance.")),
+        (MOTION, Parameter("power", "float", 2.0, "", 2.0, 10.0, help="Exponent of the cost; 3 is fatigue.")),
     ),
 )  # fmt: skip

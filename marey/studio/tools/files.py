@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -91,13 +92,11 @@ def _library(context: ToolContext, settings: Settings) -> ToolResult:
     from marey import samples
     from marey.library import Library, Query
 
-    folder = Path(str(context.project.get("library") or cache_folder() / "library"))
     action, text = settings["action"], str(settings["text"] or "")
     if action == "load" and settings["clip"] in samples.names():
         motion = samples.load(settings["clip"])
         return ToolResult(motion, [describe_motion(motion)], f"'{motion.name}' ships with marey")
-    library = Library(folder)
-    try:
+    with closing(Library(cache_folder() / "library")) as library:
         words = tuple(word.strip() for word in str(settings["tags"] or "").split(",") if word.strip())
         if action == "search":
             behaviour = settings["behaviour"] or None
@@ -118,8 +117,6 @@ def _library(context: ToolContext, settings: Settings) -> ToolResult:
             # A clip that is there already gets more tags
             library.add_motion(motion, tags=words)
         return ToolResult(motion if action == "load" else None, [_row(library.find(key))], f"'{motion.name}'")
-    finally:
-        library.close()
 
 
 def _show_thumbnail(context: ToolContext, settings: Settings) -> ToolResult:
@@ -131,11 +128,8 @@ def _show_thumbnail(context: ToolContext, settings: Settings) -> ToolResult:
     if name in samples.names():
         motion = samples.load(name)
     else:
-        library = Library(cache_folder() / "library")
-        try:
+        with closing(Library(cache_folder() / "library")) as library:
             motion = library.load(name)
-        finally:
-            library.close()
     frames = np.linspace(0, motion.num_frames - 1, THUMBNAIL_FRAMES).round().astype(int)
     places = motion.joint_positions()[frames]
     way = places[-1, 0] - places[0, 0]

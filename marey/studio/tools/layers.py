@@ -67,7 +67,6 @@ class PoseDrag:
         if settings["space"] == SPACES[1]:
             editor.model, editor.is_reduced = fit_pose_space(self._motion), True
         self._handles = own
-        self._is_new = True
         editor.release()  # goals of joints that were just pinned are where the pose has them
 
     def move(self, args: Settings) -> DragAnswer:
@@ -82,8 +81,7 @@ class PoseDrag:
         if handle not in editor.joints:
             editor.joints[handle] = self._motion.skeleton.index(joint)
         target = read_point(args.get("target"), "target")
-        editor.drag(handle, target, is_new=self._is_new)
-        self._is_new = False
+        editor.drag(handle, target)
         return self._answer()
 
     def end(self, args: Settings) -> ToolResult:
@@ -224,12 +222,12 @@ TOOLS: Final = (
             Parameter("time_s", "float", 0.0, "s", 0.0, help="Time of the pose: the playhead."),
             Parameter("joint", "joint", help="The joint that is dragged."),
             Parameter("layer", "text", "", help="Layer that gets the keys; a new one without it."),
-            Parameter("around_s", "float", 0.5, "s", 0.0, 60.0, help="How far it fades; 0: the whole clip."),
-            Parameter("pins", "table", shape="words", help="Joints that hold, besides hands, feet and head."),
-            Parameter("free", "table", shape="words", help="Joints that let go."),
+            Parameter("around_s", "float", 0.5, "s", 0.0, 60.0, help="Time of fading; 0 changes the whole clip."),
+            Parameter("pins", "table", shape="words", help="Joints to hold in place, besides hands, feet and head."),
+            Parameter("free", "table", shape="words", help="Joints to release."),
             *_CHOICES,
             Parameter("method", "choice", METHODS[0], choices=METHODS, help="Solver."),
-            Parameter("deviations", "float", 0.0, "σ", -MODE_RANGE, MODE_RANGE, help="Of a mode of the pose space."),
+            Parameter("deviations", "float", 0.0, "σ", -MODE_RANGE, MODE_RANGE, help="Value of a pose mode."),
         ), "p",
     ),
     Tool(
@@ -244,14 +242,14 @@ TOOLS: Final = (
         "between", "In-betweens", "Pose", "Make a clip through poses taken from the timeline.", "job", _between,
         (
             MOTION,
-            Parameter("poses", "table", shape="rows", help="Poses of clips at times; place is [x, z].", columns=(
+            Parameter("poses", "table", shape="rows", help="Key poses; at_s is the time in their clip.", columns=(
                 Parameter("time_s", "float", None, "s", 0.0, 3600.0, is_required=True), Parameter("motion", "clip"),
                 Parameter("at_s", "float", None, "s", 0.0), Parameter("place", "points", None, "m"),
             )),
             Parameter("rate_hz", "float", 60.0, "Hz", 1.0, 240.0, help="Frames per second."),
             _CHOICES[0],
-            Parameter("space", "choice", WAYS[0], choices=WAYS, help="How the body moves between poses."),
-            Parameter("hold_feet", "bool", True, help="Feet that stay between two poses stand still."),
+            Parameter("space", "choice", WAYS[0], choices=WAYS, help="Model of the motion between poses."),
+            Parameter("hold_feet", "bool", True, help="Keep feet still that stand between two poses."),
         ),
     ),
     Tool(

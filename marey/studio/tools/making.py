@@ -20,7 +20,7 @@ from marey.locomotion.live import (
 )
 from marey.pipeline import ENGINES, choose_engine, synthesize_sketch
 from marey.pipeline.recipes import format_toml
-from marey.pipeline.sessions import COMMANDS, LIVE_RATE_HZ, DragAnswer, LiveClock, obey, replay_session
+from marey.pipeline.sessions import COMMANDS, LIVE_RATE_HZ, DragAnswer, LiveSession, replay_session
 from marey.pipeline.takes import Tree
 from marey.pipeline.tools import Parameter, Settings, Tool, ToolContext, ToolResult, stop_if_cancelled
 from marey.samples import script_names, sketch_file, sketch_names
@@ -30,10 +30,8 @@ from marey.studio.tools.physics import describe_report
 if TYPE_CHECKING:
     from marey.graph import MotionGraph, SearchSolution
     from marey.motion import Motion
-    from marey.pipeline import SynthesisResult
     from marey.world import Sketch
 
-QUICK: Final = (3.0,)  # schedule of the search whose motion is shown first
 WAY_POINTS: Final = 120  # of the way of a solution that is drawn
 SCHEDULE: Final = (3.0, 2.0, 1.5, 1.2, 1.0)
 
@@ -70,14 +68,13 @@ def _synthesize(context: ToolContext, settings: Settings) -> ToolResult:
     others: dict[str, Motion] = {}
     ways: list[dict[str, Any]] = []
     if engine == "graph":
-        # A first motion at once, then the search for a better one
-        quick = synthesize_sketch(sketch, "graph", graph=graph, k=1, epsilon=QUICK, check=False)
-        if quick.motion is not None:
-            context.progress(0.3, f"first motion: {quick.sentence}")
-            context.partial(replace(quick.motion, name="k = 1"))
-        stop_if_cancelled(context)
         least = settings["epsilon"]
         options |= {"k": settings["k"], "budget_s": settings["budget_s"], "on_solution": _listen(context, ways)}
+
+        def show(motion: Motion, found: SearchSolution) -> None:
+            context.partial(replace(motion, name=f"k = {found.k}"))
+
+        options["on_motion"] = show
         options["epsilon"] = tuple(level for level in SCHEDULE if level >= least)
         if settings["compare"] and settings["k"] == 2:
             unblended: dict[str, Any] = options | {"k": 1}
@@ -94,7 +91,13 @@ def _synthesize(context: ToolContext, settings: Settings) -> ToolResult:
         raise InputError(f"no motion for '{sketch.name}': {result.status}", result.advice)
     found = () if result.search is None else result.search.history
     rows = [{"k": s.k, "epsilon": s.epsilon, "cost": s.cost, "expansions": s.expansions} for s in found]
-    report = _describe(result) | {"ways": ways}
+    names = ("status", "engine", "broken", "remarks", "way_m")
+    report: dict[str, Any] = {name: getattr(result, name) for name in names} | {"ways": ways}
+    if result.validity is not None:
+        report["validity"] = describe_report(result.validity)
+    if result.search is not None:
+        # A search that ran out of time may end elsewhere on another machine
+        report["is_repeatable"] = result.search.stopped != "TIMEOUT"
     return ToolResult(result.motion, rows, result.sentence, report=report, motions=others)
 
 
@@ -126,45 +129,26 @@ def _listen(context: ToolContext, ways: list[dict[str, Any]]) -> Callable[[Searc
     return hear
 
 
-def _describe(result: SynthesisResult) -> dict[str, Any]:
-    facts: dict[str, Any] = {"status": result.status, "engine": result.engine, "broken": list(result.broken)}
-    facts |= {"remarks": list(result.remarks), "way_m": result.way_m}
-    if result.validity is not None:
-        facts["validity"] = describe_report(result.validity)
-    if result.search is not None:
-        # A search that ran out of time may end elsewhere on another machine
-        facts["is_repeatable"] = result.search.stopped != "TIMEOUT"
-    return facts
-
-
 # Live walking
 
 
-class WalkSession:
+class WalkSession(LiveSession):
     """Characters that are driven step by step; everything that was asked for is kept, so that it can be run again."""
 
     def __init__(self, context: ToolContext, settings: Settings) -> None:
         from marey.locomotion import load_model
 
-        model = load_model()
-        self.walk = LiveWalk(model, rng=np.random.default_rng(context.seed))
+        super().__init__()
+        self.walk = LiveWalk(load_model(), rng=np.random.default_rng(context.seed))
         self._seed = context.seed
-        self.step, self.is_over, self._clock = 0, False, LiveClock()
-        self.log: list[dict[str, Any]] = []
         first = {name: settings[name] for name in ("speed", "run", "turn_rate", "leg_length_m", "style")}
         self._first = {name: value for name, value in first.items() if value not in (None, {}, "")}
         self.apply({**self._first, "over_s": 0.0})
         self.walk.active_character.record(True)
 
     def move(self, args: Settings) -> DragAnswer:
-        """Obey, and go on by one step of 1/60 s."""
-        changes, is_moving = self._clock.take(args)
-        ghosts = bool(changes.pop("ghosts", False))
-        done, refused = obey(self, changes, ("over_s",))
-        if done:
-            self.log.append({"step": self.step, **done})
-        if is_moving:
-            self.advance()
+        """Obey, and go on by one step of 1/60 s; ``ghosts`` asks for poses ahead."""
+        refused = self.take_frame({name: value for name, value in args.items() if name != "ghosts"})
         walker, walk = self.walk.active_character, self.walk
         arrays = pose_arrays(walker.pose)
         goals, are_down = walker.goals()
@@ -173,11 +157,16 @@ class WalkSession:
         if others:
             arrays["other_roots"] = np.stack([pose.root_position for pose in others])
             arrays["other_rotations"] = np.stack([pose.rotations.wxyz for pose in others])
-        if ghosts:
+        if args.get("ghosts"):
             ahead = [walker.engine.predict(tau) for tau in GHOST_TIMES_S]
             arrays["ghost_roots"] = np.stack([pose.root_position for pose in ahead])
             arrays["ghost_rotations"] = np.stack([pose.rotations.wxyz for pose in ahead])
         return DragAnswer(arrays, self._facts() | {"refused": refused})
+
+    @property
+    def is_over(self) -> bool:
+        """Never: a walk goes on until somebody ends it."""
+        return False
 
     def _facts(self) -> dict[str, Any]:
         walker = self.walk.active_character
@@ -250,8 +239,7 @@ def _perform(context: ToolContext, settings: Settings) -> ToolResult:
 
     context.progress(0.1, "playing the script")
     done = perform_script(load_script(context.file(settings["file"]) if settings["file"] else settings["script"]))
-    return ToolResult(done.motion, text=done.report.sentence if hasattr(done.report, "sentence") else "",
-                      report={"warnings": list(done.warnings)})  # fmt: skip
+    return ToolResult(done.motion, text=getattr(done.report, "sentence", ""), report={"warnings": list(done.warnings)})
 
 
 def _list_styles(context: ToolContext, settings: Settings) -> ToolResult:
@@ -268,12 +256,12 @@ TOOLS: Final = (
         (
             Parameter("sketch", "table", help="The tree of a sketch file; that of the project without it."),
             Parameter("shipped", "choice", "", choices=("", *sketch_names()), help="Or a sketch that ships."),
-            Parameter("engine", "choice", "auto", choices=ENGINES, help="Which engine; auto takes the first that can."),
+            Parameter("engine", "choice", "auto", choices=ENGINES, help="Engine; auto takes the first that can."),
             Parameter("graph", "file", help="Your own motion graph, in place of the shipped one."),
-            Parameter("k", "int", 2, "", 1, 2, help="Motions that the graph may blend."),
+            Parameter("k", "int", 2, "", 1, 2, help="Number of motions that the graph blends."),
             Parameter("compare", "bool", False, help="Show the motion without blending (k = 1) as a ghost beside it."),
-            Parameter("epsilon", "float", 1.0, "", 1.0, 3.0, help="The search ends this near to the best."),
-            Parameter("budget_s", "float", 10.0, "s", 1.0, 120.0, help="The search ends after so long."),
+            Parameter("epsilon", "float", 1.0, "", 1.0, 3.0, help="The search ends within this factor of the optimum."),
+            Parameter("budget_s", "float", 10.0, "s", 1.0, 120.0, help="Time limit of the search."),
             Parameter("style", "text", "", help="Walking style of the locomotion engine."),
             Parameter("touch_up", "bool", False, help="Repair stretches that break physics."),
         ), "g",
@@ -288,7 +276,7 @@ TOOLS: Final = (
             Parameter("leg_length_m", "float", None, "m", *RANGES["leg_length_m"], help="Size: hip to floor."),
             Parameter("style", "text", "", help="A style of the model."),
             COMMANDS,
-            Parameter("seconds", "float", 5.0, "s", 0.05, MAX_TAKE_S, help="How long a recipe walks."),
+            Parameter("seconds", "float", 5.0, "s", 0.05, MAX_TAKE_S, help="Duration of the walk in a recipe."),
         ), "w", lambda context, settings: replay_session(context, WalkSession(context, settings), settings),
     ),
     Tool(

@@ -30,24 +30,20 @@ QUOTA_S: Final = (0.05, 1.0)  # of searching for one answer of a drag; more wher
 SHOWN_S: Final = 1.5  # [s] to both sides of a pin that a drag answers with
 CHANGED_M: Final = 1e-5  # [m] frames in which a joint moved by more belong to a repaired interval
 FLIGHT_S: Final = 0.06  # [s] shorter stretches without contact are gaps of the detection
-FRICTION: Final = Parameter("friction", "float", 0.8, "", 0.0, 10.0, help="Of the floor.")
+FRICTION: Final = Parameter("friction", "float", 0.8, "", 0.0, 10.0, help="Friction coefficient of the floor.")
 
 
-def list_bands(report: ValidityReport) -> list[dict[str, Any]]:
-    """Stretches of one colour, with their causes, for the timeline."""
-    return [
+def describe_report(report: ValidityReport) -> dict[str, Any]:
+    """Facts for a panel, and stretches of one colour with their causes for the timeline."""
+    worst = report.worst_span
+    bands = [
         {"start_s": span.start_s, "stop_s": span.stop_s, "level": span.status, "words": span.words,
          "causes": list(span.causes)}
         for span in report.spans
     ]  # fmt: skip
-
-
-def describe_report(report: ValidityReport) -> dict[str, Any]:
-    """Facts and bands for a panel and the timeline."""
-    worst = report.worst_span
     return {
         "colour": report.colour, "valid_fraction": report.valid_fraction, "causes": report.cause_counts,
-        "bands": list_bands(report), "warnings": list(report.warnings),
+        "bands": bands, "warnings": list(report.warnings),
         "worst_s": None if worst is None else [worst.start_s, worst.stop_s],
     }  # fmt: skip
 
@@ -122,7 +118,8 @@ def _accept(context: ToolContext, settings: Settings) -> ToolResult:
         # Full inside the interval; it fades outside of it, where both clips are the same unless it was cut in two
         outside = np.maximum(np.maximum(a - times, times - b), 0.0) / ease
         u = np.clip(1.0 - outside, 0.0, 1.0)
-        weights = np.maximum(weights, u * u * u * (u * (6.0 * u - 15.0) + 10.0))
+        # The polynomial may exceed one by rounding
+        weights = np.maximum(weights, np.minimum(u * u * u * (u * (6.0 * u - 15.0) + 10.0), 1.0))
     made = mix_motions(motion, repaired, settings["strength"] * weights)
     report = check_validity(made)
     return ToolResult(made, [span.to_json() for span in report.spans], report.verdict, report=describe_report(report))
@@ -233,13 +230,14 @@ def read_own_problem(context: ToolContext, own: Any, folder: Path) -> SpacetimeP
     return replace(problem, keys=keys, character=problem.character if is_shipped else fetch(problem.character))
 
 
-_RANGE: Final = Parameter("range_s", "range", None, "s", 0.0, help="Stretch that may change; all of it without one.")
+_RANGE: Final = Parameter("range_s", "range", None, "s", 0.0, help="Range that may change; the whole clip by default.")
 _ITERATIONS: Final = Parameter("iterations", "int", 150, "", 1, 1000, help="Most iterations; the best is kept.")
 TOOLS: Final = (
     Tool(
         "physics", "Physics", "Check", "Say which stretches a body could have made, and what is wrong with others.",
         "ask", _check,
-        (MOTION, FRICTION, Parameter("floor", "choice", "flat", choices=("flat", "plants"), help="Or steps.")), "f",
+        (MOTION, FRICTION, Parameter("floor", "choice", "flat", choices=("flat", "plants"),
+                                    help="One level, or a level for each foot plant, as on stairs.")), "f",
     ),
     Tool("overlay", "Forces", "", "Forces, centre of mass and of pressure, to draw.", "ask",
          lambda context, settings: ToolResult(arrays=make_overlay(need_motion(context, settings))), (MOTION,)),
@@ -256,38 +254,38 @@ TOOLS: Final = (
             MOTION,
             Parameter("repaired", "take", help="The ghost."),
             Parameter("intervals", "points", None, "s", help="Rows of [start_s, stop_s] that are accepted."),
-            Parameter("strength", "float", 1.0, "", 0.0, 1.0, help="How much of the repair."),
-            Parameter("ease_s", "float", 0.2, "s", 0.0, 5.0, help="Over which an end of an interval fades."),
+            Parameter("strength", "float", 1.0, "", 0.0, 1.0, help="Share of the repair, 0 to 1."),
+            Parameter("ease_s", "float", 0.2, "s", 0.0, 5.0, help="Time over which an end of an interval fades."),
         ),
     ),
     Tool(
-        "edit", "Valid edit", "Physics", "Drag a point of the body at a time; the motion stays possible.", "drag",
+        "edit", "Valid edit", "Physics", "Drag a joint at one time; the motion stays physically valid.", "drag",
         ValidDrag,
         (
             MOTION,
             Parameter("point", "text", "", help="left_hand, right_toe, ... or a joint."),
             Parameter("time_s", "float", 0.0, "s", 0.0, help="When: the playhead."),
             _RANGE,
-            Parameter("around_s", "float", 1.0, "s", 0.1, 10.0, help="Reach of the change without a range."),
+            Parameter("around_s", "float", 1.0, "s", 0.1, 10.0, help="Reach in time of the change, without a range."),
             FRICTION,
-            Parameter("physics", "bool", True, help="Off: forces do not count."),
+            Parameter("physics", "bool", True, help="Keep contact forces possible."),
         ),
     ),
     Tool(
         "jump", "Jump", "Physics", "A jump from standing to standing.", "job", _jump,
         (
-            Parameter("length_m", "float", 1.0, "m", 0.3, 1.8, help="How far the feet land ahead."),
-            Parameter("rise_m", "float", 0.25, "m", 0.1, 0.5, help="Of the centre of mass in the air."),
-            Parameter("turn_deg", "float", 0.0, "°", -360.0, 360.0, help="To the left, in the air."),
+            Parameter("length_m", "float", 1.0, "m", 0.3, 1.8, help="Length of the jump."),
+            Parameter("rise_m", "float", 0.25, "m", 0.1, 0.5, help="Rise of the centre of mass in the air."),
+            Parameter("turn_deg", "float", 0.0, "°", -360.0, 360.0, help="Turn in the air; positive to the left."),
             _ITERATIONS,
         ),
     ),
     Tool(
         "problem", "Problem", "Physics", "Solve a space-time problem: phases, contacts, keys.", "job", _problem,
         (
-            Parameter("problem", "choice", "jump-1.0", choices=problem_names(), help="One that ships."),
-            Parameter("own", "table", help="Or your own: the tree of a problem file; poses are take@seconds."),
-            Parameter("warm_start", "clip", help="A motion to begin at."),
+            Parameter("problem", "choice", "jump-1.0", choices=problem_names(), help="Shipped problem."),
+            Parameter("own", "table", help="Your own problem: the tables of a problem file; poses are take@seconds."),
+            Parameter("warm_start", "clip", help="Motion to start the search from."),
             _ITERATIONS,
         ),
     ),

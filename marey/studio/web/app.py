@@ -52,6 +52,13 @@ class StudioServer:
         self.hub, self.gate = hub, gate
         self._max_upload_bytes, self._max_sessions = max_upload_bytes, max_sessions
         self._num_sessions = self._num_uploads = 0
+
+        @asynccontextmanager
+        async def live(_: Starlette) -> AsyncGenerator[None]:
+            hub.pool.start()
+            yield
+            await hub.close()
+
         routes = [
             Route("/", self._page),
             Route("/api/import", self._guard(self._import), methods=["POST"]),
@@ -59,12 +66,6 @@ class StudioServer:
             Route("/{name}", self._guard(self._static)),
             WebSocketRoute("/ws", self._socket),
         ]
-
-        @asynccontextmanager
-        async def live(_: Starlette) -> AsyncGenerator[None]:
-            hub.pool.start()
-            yield
-            await hub.close()
 
         self.app = Starlette(routes=routes, middleware=[Middleware(GateMiddleware, gate=gate)], lifespan=live)
 
@@ -157,42 +158,17 @@ class StudioServer:
         return JSONResponse({"upload": folder.name, "job": job.id, **job.result})
 
     async def _export(self, request: Request) -> Response:
-        """Give a file that a job has made; or run the tool `export` on a take, and give what it makes."""
-        query = dict(request.query_params)
-        if "job" not in query:
-            settings = {key: _read_word(word) for key, word in query.items() if key != "take"}
-            job = self.hub.start(StartMessage("", "export", query.get("take", ""), settings))
-            await job.ended.wait()
-            if job.state != "done":
-                return JSONResponse({"sentence": job.sentence, "fix": job.fix}, 400)
-            files = job.result.get("files", [])
-            if len(files) != 1:
-                return JSONResponse(job.result)
-            query = {"job": re.findall(r"job=(\w+)", files[0]["url"])[0], "file": "0"}
-        key, number = query["job"], query.get("file", "0")
-        found = [
-            file["name"]
-            for known in self.hub.pool.jobs.values()
-            for file in known.result.get("files", ())
-            if file["url"] == f"/api/export?job={key}&file={number}"
-        ]
-        path = self.hub.project.folder / FILES / key / number
+        """Give a file that a job has made, at the address that the job told."""
+        address = f"{request.url.path}?{request.url.query}"
+        jobs = self.hub.pool.jobs.values()
+        found = [file["name"] for job in jobs for file in job.result.get("files", ()) if file["url"] == address]
+        query = request.query_params
+        path = self.hub.project.folder / FILES / query.get("job", "") / query.get("file", "")
         if not found or not path.is_file():
             return PlainTextResponse("This file is gone: make it again.\n", 404)
         name = quote(found[0], safe=" .()-_")
         headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
         return FileResponse(path, media_type="application/octet-stream", headers=headers)
-
-
-def _read_word(word: str) -> Any:
-    """Value of a word of the query: a switch, a number, or the word."""
-    if word in ("true", "false"):
-        return word == "true"
-    try:
-        number = float(word)
-    except ValueError:
-        return word
-    return int(number) if number.is_integer() and "." not in word else number
 
 
 def open_project(folder: str | Path, clips: Sequence[str | Path] = ()) -> StudioHub:

@@ -71,7 +71,7 @@ class StudioHub:
             messages.VERSION, project.seq, project.tree, self._tools, jobs, project.undo_label, project.redo_label
         )
 
-    def broadcast(self, message: messages.FromServer) -> None:
+    def broadcast(self, message: messages.ServerMessage) -> None:
         """Send a message to every page."""
         frame = encode_frame(message)
         for listener in tuple(self.listeners):
@@ -248,7 +248,7 @@ class StudioHub:
         take = str(settings.get("motion") or settings.get("take") or "")
         report, steps = make_plain(result.report), list[ProjectCommand]()
         if "edit" in report:
-            steps.append(commands.read_command("add_edit", {"take": take, "edit": report["edit"]}))
+            steps.append(commands.read_command("set_edit", {"take": take, "edit": report["edit"]}))
         if "layer" in report:
             count = len(self.project.tree["takes"].get(take, {}).get("layers", ()))
             layer = {"id": f"l{secrets.token_hex(4)}", "name": f"{tool.title} {count + 1}"} | report["layer"]

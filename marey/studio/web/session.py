@@ -12,12 +12,13 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from marey.base import InputError
-from marey.pipeline.tools import Tool, ToolResult
+from marey.pipeline.tools import ToolResult
 from marey.studio.jobs.context import find_tool
 from marey.studio.jobs.worker import describe_motion, explain
 from marey.studio.project.patches import Tree, check_plain
@@ -92,7 +93,7 @@ class PageSession:
             self._out.clear()
             self._change.set()
 
-    def send(self, message: messages.FromServer) -> None:
+    def send(self, message: messages.ServerMessage) -> None:
         """Send a message to this page alone."""
         self.post(encode_frame(message))
 
@@ -148,7 +149,7 @@ class PageSession:
                 return False
         return not self._is_over
 
-    async def _obey(self, message: messages.FromClient) -> bool:
+    async def _obey(self, message: messages.ClientMessage) -> bool:
         """Follow one message; return whether the page may stay."""
         key = getattr(message, "id", "") or getattr(message, "channel", "")
         try:
@@ -158,20 +159,21 @@ class PageSession:
                 case messages.CommandMessage():
                     self._hub.run(message.name, message.args, self, message.id)
                 case messages.UndoMessage():
-                    self._hub.change(self._hub.project.undo)
-                case messages.RedoMessage():
-                    self._hub.change(self._hub.project.redo)
+                    project = self._hub.project
+                    self._hub.change(project.redo if message.redo else project.undo)
                 case messages.StartMessage():
                     self._hub.start(message)
                 case messages.CancelMessage():
                     self._hub.pool.cancel(message.job)
-                case messages.DragMessage() | messages.LiveMessage():
+                case messages.DragMessage():
                     self._steer(message)
                 case messages.WantMessage():
                     key = message.hash
                     await self._question(self._give_clip(message), key)
                 case messages.AskMessage():
                     await self._question(self._answer(message), key)
+                case _:
+                    raise AssertionError(f"nobody follows a {type(message).__name__}")
         except Exception as error:  # also a fault of ours must not end the page
             self.refuse(error, key)
         return True
@@ -250,57 +252,42 @@ class PageSession:
 
     # Drags and live sessions
 
-    def _steer(self, message: messages.DragMessage | messages.LiveMessage) -> None:
+    def _steer(self, message: messages.DragMessage) -> None:
         check_plain(message.args, "the drag", most_values=20_000)
-        is_live = isinstance(message, messages.LiveMessage)
-        n = 0 if isinstance(message, messages.LiveMessage) else message.n
-        channel = self._channels.get(message.channel)
+        key = message.channel
+        channel = self._channels.get(key)
         if message.phase == "begin":
-            tool = find_tool(message.tool, "live" if is_live else "drag")
+            tool = find_tool(message.tool, "drag", "live")
             if channel is not None:
                 channel.close()
             self._channels = {key: one for key, one in self._channels.items() if not one.is_closed}
             if len(self._channels) >= MOST_CHANNELS:
                 raise InputError(f"{MOST_CHANNELS} drags at a time", "End one of them first")
-            listener = self._make_listener(message.channel, tool)
-            channel = Channel(tool, self._hub.context(), tool.check(message.args), listener)
-            self._channels[message.channel] = channel
+
+            def keep(result: ToolResult, settings: Tree) -> None:
+                try:
+                    self._hub.keep_drag(tool, result, settings)
+                except Exception as error:  # told to the page
+                    self.refuse(error, key)
+
+            def answer(n: int, arrays: dict[str, Any], facts: dict[str, Any]) -> None:
+                # Of a live session only the newest is worth sending to a page that lags; a drag waits for its answer
+                if tool.kind == "drag" or self._queued < MOST_QUEUED_BYTES // 64:
+                    self.send(messages.FrameMessage(key, n, arrays, facts))
+
+            def fail(error: Exception) -> None:
+                self.refuse(error, key)
+
+            listener = ChannelListener(*(partial(self._call, act) for act in (answer, keep, fail)))
+            self._channels[key] = Channel(tool, self._hub.context(), tool.check(message.args), listener)
         elif channel is None or channel.is_closed:
             raise InputError("a drag that has not begun, or has ended", "Press the pointer again")
         elif message.phase == "end" and message.args.get("cancel") is True:
             channel.close()
         else:
-            channel.post(message.phase, n, message.args)
+            channel.post(message.phase, message.n, message.args)
 
-    def _make_listener(self, key: str, tool: Tool) -> ChannelListener:
-        def answer(n: int, arrays: dict[str, Any], facts: dict[str, Any]) -> None:
-            if tool.kind == "live":
-                frame = encode_frame(messages.FrameMessage(key, n, arrays, facts))
-            else:
-                frame = encode_frame(messages.DraggedMessage(key, n, arrays, facts))
-
-            # Only the newest is worth sending to a page that lags
-            def post() -> None:
-                if self._queued < MOST_QUEUED_BYTES // 64:
-                    self.post(frame)
-
-            self._call(post)
-
-        def finish(result: ToolResult, settings: Tree) -> None:
-            self._call(lambda: keep(result, settings))
-
-        def keep(result: ToolResult, settings: Tree) -> None:
-            try:
-                self._hub.keep_drag(tool, result, settings)
-            except Exception as error:  # told to the page
-                self.refuse(error, key)
-
-        def fail(error: Exception) -> None:
-            self._call(lambda: self.refuse(error, key))
-
-        return ChannelListener(answer, finish, fail)
-
-    def _call(self, act: Callable[[], None]) -> None:
+    def _call(self, act: Callable[..., None], *args: Any) -> None:
         """Run something in the event loop, from a thread; nothing when the loop has ended."""
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(act)
+            self._loop.call_soon_threadsafe(act, *args)

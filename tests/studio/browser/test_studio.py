@@ -195,6 +195,77 @@ def test_a_dragged_joint_follows_the_pointer_and_its_keys_are_one_step_of_undo(t
     np.testing.assert_allclose(shown_joints(tab), before, rtol=0, atol=1e-5)
 
 
+def test_a_point_of_a_trail_is_dragged_at_its_own_time(tab):
+    tab.page.evaluate(SELECT_TAKE)
+    seek(tab, 1.0)
+    tab.tool("Pose")
+    tab.page.evaluate("""() => {
+      const { session } = mareyStudio;
+      session.joint.value = 'left_wrist';
+      session.overlays.value = { ...session.overlays.value, trails: true };
+    }""")
+    tab.page.wait_for_timeout(500)
+    # The point of the trail that lies farthest from every joint, so that no joint takes the pointer
+    x, y, time_s = tab.page.evaluate("""() => {
+      const { session, viewport: { value: v } } = mareyStudio, { main } = v.cast;
+      const box = v.host.getBoundingClientRect(), places = main.body.pose.positions;
+      const joints = main.clip.joints.map((_, j) => v.toPixels(v.camera.position.clone().fromArray(places, 3 * j)));
+      const gap = ({ at }) => Math.min(...joints.map((joint) => Math.hypot(joint.x - at.x, joint.y - at.y)));
+      const points = [...v.overlays.trailPoints(session.playheadS.value)]
+        .map(({ timeS, position }) => ({ timeS, at: v.toPixels(position) }))
+        .filter(({ timeS }) => timeS > 0.2 && timeS < session.durationS.value - 0.2)
+        .filter(({ at: { x, y } }) => x > 60 && x < box.width - 20 && y > 60 && y < box.height - 20);
+      const [{ at, timeS }] = points.sort((a, b) => gap(b) - gap(a));
+      return [at.x + box.left, at.y + box.top, timeS];
+    }""")
+    mouse, rate_hz = tab.page.mouse, tab.get("mareyStudio.session.rateHz.value")
+    mouse.move(x, y)
+    mouse.down()
+    # The playhead goes to the time of the point, on a frame; a neighbour may lie under the pointer as well
+    assert abs(tab.get(TIME) - time_s) < 0.1 and abs(tab.get(TIME) * rate_hz % 1.0 - 0.5) > 0.49
+    held_s = tab.get(TIME)
+    layers = tab.get(f"{TAKES}[0].layers.length")
+    for i in range(1, 9):
+        mouse.move(x + 4 * i, y - 6 * i)
+        tab.page.wait_for_timeout(40)
+    tab.wait("mareyDrag.lagsMs.length > 0")
+    mouse.up()
+    tab.wait(f"{TAKES}[0].layers.length === {layers + 1} && {TAKES}[0].result !== null")
+    times = tab.get(f"{TAKES}[0].layers.at(-1).keys.map(({{ time_s }}) => time_s)")
+    assert min(abs(time - held_s) for time in times) < 1e-6
+    tab.page.keyboard.press("Control+z")
+    tab.wait(f"{TAKES}[0].layers.length === {layers}")
+    tab.get("(mareyStudio.session.overlays.value = { ...mareyStudio.session.overlays.value, trails: false })")
+
+
+def test_a_soft_body_is_replayed_after_its_session(tab):
+    tab.tool("Muscle")
+    tab.page.get_by_role("button", name="Start the scene").click()
+    tab.wait("parseFloat(document.querySelector('.tool .facts .n')?.textContent) > 0.2", 180.0)  # [s] of the scene
+    tab.page.get_by_role("button", name="End and replay").click()
+    slider = tab.page.locator("#replay")
+    slider.wait_for()
+    tab.page.get_by_role("button", name="Pause the replay").click()
+    surface = """() => {
+      let found = null;
+      mareyStudio.viewport.value.scene.traverse((thing) => {
+        const isSoft = thing.isMesh && thing.material.vertexColors && !thing.isSkinnedMesh;
+        if (isSoft) found = Array.from(thing.geometry.getAttribute('position').array);
+      });
+      return found;
+    }"""
+    pictures = []
+    for key in ("Home", "End", "Home"):
+        slider.press(key)
+        tab.page.wait_for_timeout(200)
+        pictures.append(np.array(tab.page.evaluate(surface)))
+    # The first frame is the same again, the last one is another
+    np.testing.assert_array_equal(pictures[0], pictures[2])
+    assert int(slider.get_attribute("max")) > 2 and np.abs(pictures[1] - pictures[0]).max() > 1e-4
+    tab.press("Escape")
+    tab.get("(mareyStudio.session.tool.value = null)")
+
+
 def test_an_export_is_what_was_shown(tab, tmp_path):
     tab.page.evaluate(SELECT_TAKE)
     tab.tool("Export")

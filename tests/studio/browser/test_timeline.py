@@ -99,6 +99,28 @@ def test_a_box_selects_keys_and_a_drag_moves_them_together(page):
     assert times == sorted(times) and times[3] == pytest.approx(5.3, abs=0.02)
 
 
+def test_the_tangent_of_a_selected_key_turns_and_a_click_gives_it_back(page):
+    find = """() => {
+        const i = timeline.model.rows.findIndex(row => row.id === "curve/layer"), row = timeline.model.rows[i];
+        const keys = row.channels[0].keys, values = timeline.valueAxis(row).at(timeline.layout.top(i));
+        const [dx, dy] = [timeline.axis.pixelsPerSecond, -keys.slopes[2] * values.pixelsPerUnit];
+        const [x, y] = [timeline.axis.toPixels(4), values.toPixels(0.1)];
+        return { x, y, dx: dx / Math.hypot(dx, dy), dy: dy / Math.hypot(dx, dy), slope: keys.slopes[2],
+                 perS: timeline.axis.pixelsPerSecond, perM: values.pixelsPerUnit };
+    }"""
+    at = page.evaluate(find)
+    page.mouse.click(at["x"], at["y"])
+    end = (at["x"] + 32 * at["dx"], at["y"] + 32 * at["dy"])
+    drag(page, end, (at["x"] + 40, at["y"] - 30))
+    name, channel, key, slope, phase = told(page, "onCurveSlope")[-1]
+    assert (name, channel, key, phase) == ("curve/layer", 0, 2, "end")
+    assert slope == pytest.approx(30 / at["perM"] / (40 / at["perS"]), rel=1e-6)
+    now = page.evaluate(find)
+    assert now["slope"] == slope
+    page.mouse.click(now["x"] - 32 * now["dx"], now["y"] - 32 * now["dy"])
+    assert page.evaluate(find)["slope"] == at["slope"]
+
+
 def test_strips_move_trim_blend_and_loop(page):
     height = row(page, "strips")
     drag(page, (pixel(8.5), height), (pixel(8.9), height))

@@ -20,7 +20,10 @@ def test_the_shipped_project_is_whole(tmp_path) -> None:
 @pytest.mark.slow
 def test_a_file_comes_in_is_cleaned_and_goes_out(tmp_path) -> None:
     with running(tmp_path / "p") as studio, studio.page() as page, studio.client() as client:
-        out = client.get("/api/export", params={"take": "t1", "format": "bvh"})
+        page.send("start", id="export", tool="export", take="t1", settings={"format": "bvh"})
+        while (job := page.hear("job", id="export"))["state"] in ("waiting", "running"):
+            pass
+        out = client.get(job["result"]["files"][0]["url"])
         assert out.status_code == 200 and out.content.startswith(b"HIERARCHY")
         answer = client.post("/api/import", params={"name": "mine.bvh"}, content=out.content).json()
         take = answer["takes"][0]

@@ -56,11 +56,11 @@ def random_command(tree, rng: random.Random):
             ("set_keys", {"take": take, "layer": layer, "keys": [key, shift, key]}),
             ("move_keys", {"take": take, "layer": layer, "indices": [0, 0, 1], "shift_s": rng.random() - 0.5}),
             ("remove_keys", {"take": take, "layer": layer, "indices": [rng.randrange(3), 0]}),
-            ("add_edit", {"take": take, "edit": {"kind": "pin", "place": [rng.random(), 1, None]}}),
+            ("set_edit", {"take": take, "edit": {"kind": "pin", "place": [rng.random(), 1, None]}}),
             ("set_edit", {"take": take, "index": rng.randrange(3), "edit": rng.choice([None, {"kind": "trim"}])}),
             ("edit_world", {"root": "sketch", "patches": rng.sample(patches, rng.randrange(1, 4))}),
             ("edit_world", {"root": "world", "patches": [{"path": [], "value": {"walls": [number]}}]}),
-            ("add_strip", {"strip": strip}),
+            ("set_strip", {"strip": strip}),
             ("set_strip", {"strip": {**strip, "id": rng.choice([*strips, "s"]), "loop": 2}}),
             ("remove_strip", {"id": rng.choice([*strips, "s"])}),
             ("set_timeline", {"markers": [{"time_s": 1, "text": "é"}], "range_s": [0, number]}),
@@ -202,7 +202,7 @@ def test_what_is_in_use_is_not_removed(tmp_path) -> None:
     begin(project)
     for name, args in (("clips", "c1"), ("takes", "t1")):
         if name == "takes":
-            project.run(read_command("add_strip", {"strip": {"id": "s", "take": "t1"}}))
+            project.run(read_command("set_strip", {"strip": {"id": "s", "take": "t1"}}))
         with pytest.raises(InputError, match="is used by"):
             project.run(read_command("remove", {"kind": name, "id": args}))
     project.close()

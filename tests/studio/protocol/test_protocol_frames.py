@@ -52,7 +52,7 @@ def test_a_block_of_1024_frames_has_the_size_of_its_numbers() -> None:
 
 def test_a_message_of_the_page_is_read_back() -> None:
     drag = {"t": "drag", "channel": "c", "n": 3, "phase": "move", "tool": "pose", "args": {"target": [0.1, 1, 2]}}
-    assert decode_frame(write_frame(drag)) == DragMessage("c", 3, "move", "pose", {"target": [0.1, 1, 2]})
+    assert decode_frame(write_frame(drag)) == DragMessage("c", "move", "pose", {"target": [0.1, 1, 2]}, 3)
     assert decode_frame(write_frame({"t": "want", "hash": "h"})) == WantMessage("h")
 
 

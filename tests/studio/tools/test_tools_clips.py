@@ -176,19 +176,22 @@ def test_an_imported_file_says_what_the_reader_decided(run: Any, context: Any, w
         run("import", session, file="u1", clips=["jump"])
 
 
-def test_the_library_keeps_finds_tags_and_gives_back(run: Any, context: Any, walk: Motion, tmp_path: Path) -> None:
-    session = context(project={"library": str(tmp_path / "library")})
-    run("library", session, action="add", tags="calm, mine")
-    (row,) = [row for row in run("library", session, tags="calm").table if "shipped" not in row["tags"]]
+def test_the_library_keeps_finds_tags_and_gives_back(
+    run: Any, walk: Motion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MAREY_CACHE", str(tmp_path))
+    run("library", action="add", tags="calm, mine")
+    (row,) = [row for row in run("library", tags="calm").table if "shipped" not in row["tags"]]
     assert row["name"] == "walk"
-    run("library", session, action="tag", clip=row["id"], tags="keeper")
-    (row,) = run("library", session, tags="keeper").table
+    run("library", action="tag", clip=row["id"], tags="keeper")
+    (row,) = run("library", tags="keeper").table
     assert set(row["tags"]) == {"calm", "mine", "keeper"}
-    back = run("library", session, action="load", clip=row["id"]).motion
+    assert run("thumbnail", clip=row["id"]).text == row["name"]
+    back = run("library", action="load", clip=row["id"]).motion
     np.testing.assert_array_equal(back.root_positions, walk.root_positions)
-    run("library", session, action="remove", clip=row["id"])
-    assert not run("library", session, tags="calm").table
-    assert any(row["name"] == "run" for row in run("library", session, text="ru").table)
+    run("library", action="remove", clip=row["id"])
+    assert not run("library", tags="calm").table
+    assert any(row["name"] == "run" for row in run("library", text="ru").table)
 
 
 def test_a_take_is_exported_with_all_that_it_is_made_of(run: Any, context: Any, walk: Motion, tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_a_page_without_the_cookie_gets_no_socket_and_a_program_needs_the_token(
             pass
     for token, kind in (("no", "refused"), (None, "refused"), (studio.gate.token, "welcome")):
         with connect(address) as socket:
-            socket.send(write_frame({"t": "hello", "version": 1, "token": token}))
+            socket.send(write_frame({"t": "hello", "version": 2, "token": token}))
             assert read_frame(socket.recv(timeout=20))["t"] == kind
             if kind == "refused":
                 with pytest.raises(ConnectionClosed):

@@ -59,9 +59,9 @@ def test_a_command_that_cannot_be_done_is_refused_with_its_id(page) -> None:
     page.send("command", id="c", name="remove", args={"kind": "clips", "id": "c1"})
     told = page.hear("refused", id="c")
     assert "is used by walk" in told["sentence"] and told["fix"] == "Remove them first"
-    page.send("redo")
+    page.send("undo", redo=True)
     page.hear("patch")
-    page.send("redo")
+    page.send("undo", redo=True)
     assert "nothing" in page.hear("refused")["sentence"]
 
 
@@ -103,9 +103,9 @@ def test_of_a_drag_the_newest_position_is_answered_and_its_end_is_one_step(page)
     page.send("drag", channel="d", n=0, phase="begin", tool="push", args={"motion": "t1"})
     for n in range(1, 60):
         page.send("drag", channel="d", n=n, phase="move", tool="push", args={"x": n})
-    answers = [page.hear("dragged")]
+    answers = [page.hear("frame")]
     while answers[-1]["n"] < 59:
-        answers.append(page.hear("dragged"))
+        answers.append(page.hear("frame"))
     numbers = [answer["n"] for answer in answers]
     assert numbers == sorted(set(numbers)) and len(numbers) < 30
     assert answers[-1]["arrays"]["pose_root"].tolist() == [59.0] * 3
@@ -142,7 +142,7 @@ def test_a_drag_that_fails_says_so_on_its_channel(page) -> None:
 def test_a_drag_that_is_given_up_leaves_nothing(page) -> None:
     page.send("drag", channel="k", n=0, phase="begin", tool="push", args={"motion": "t1"})
     page.send("drag", channel="k", n=1, phase="move", tool="push", args={"x": 1})
-    page.hear("dragged")
+    page.hear("frame")
     page.send("drag", channel="k", n=2, phase="end", tool="push", args={"cancel": True})
     page.send("drag", channel="k", n=3, phase="end", tool="push", args={})
     assert "has ended" in page.hear("refused", id="k")["sentence"]
@@ -150,15 +150,15 @@ def test_a_drag_that_is_given_up_leaves_nothing(page) -> None:
 
 
 def test_a_live_session_sends_frames_and_leaves_a_take(page) -> None:
-    page.send("live", channel="l", phase="begin", tool="stroll", args={"motion": "t1"})
+    page.send("drag", channel="l", phase="begin", tool="stroll", args={"motion": "t1"})
     page.hear("frame")
     # Two messages between two steps: neither is lost
-    page.send("live", channel="l", phase="move", tool="stroll", args={"speed": 2})
-    page.send("live", channel="l", phase="move", tool="stroll", args={"jump": True})
+    page.send("drag", channel="l", phase="move", tool="stroll", args={"speed": 2})
+    page.send("drag", channel="l", phase="move", tool="stroll", args={"jump": True})
     seen: dict = {}
     while seen != {"speed": 2, "jump": True}:
         seen |= page.hear("frame")["facts"]["args"]
-    page.send("live", channel="l", phase="end", tool="stroll", args={})
+    page.send("drag", channel="l", phase="end", tool="stroll", args={})
     take = page.hear("patch")["patches"][0]["value"]
     assert take["name"].endswith(" · Stroll") and take["recipe"]["tool"] == "stroll" and take["recipe"]["seed"] == 3
     page.send("undo")

@@ -1,10 +1,11 @@
 /** Curves over time: sampled channels that are drawn as they are, and keyed ones that can be edited. */
 
-/** Keys of one channel; monotone cubics between them, constant before the first and after the last. */
+/** Keys of one channel; cubics between them, constant before the first and after the last. */
 export interface CurveKeys {
   times: Float64Array; // sorted
   values: Float64Array;
-  slopes: Float64Array; // value per second, from the values of the neighbours
+  slopes: Float64Array; // value per second
+  own: Float64Array; // slopes that were chosen; NaN where the neighbours tell, so that the curve is monotone
 }
 
 export interface Channel {
@@ -89,8 +90,13 @@ export function fitSlopes(times: Float64Array, values: Float64Array): Float64Arr
   return slopes;
 }
 
-export function keyCurve(times: Float64Array, values: Float64Array): CurveKeys {
-  return { times, values, slopes: fitSlopes(times, values) };
+export function keyCurve(times: Float64Array, values: Float64Array, own: Float64Array = new Float64Array(times.length).fill(NaN)): CurveKeys {
+  return { times, values, slopes: fitSlopes(times, values).map((slope, i) => (Number.isNaN(own[i]) ? slope : own[i])), own };
+}
+
+/** The curve with another slope at a key; NaN leaves it to the neighbours again. */
+export function setSlope({ times, values, own }: CurveKeys, index: number, slope: number): CurveKeys {
+  return keyCurve(times, values, own.map((old, i) => (i === index ? slope : old)));
 }
 
 /** Value of a keyed curve: h00 p0 + h10 h m0 + h01 p1 + h11 h m1. */
@@ -137,7 +143,7 @@ export function moveCurveKeys(keys: CurveKeys, selected: Int32Array, dtS: number
   const pick = (from: Float64Array): Float64Array => Float64Array.from(order, (i) => from[i]);
   const chosen = new Set(selected);
   return {
-    keys: keyCurve(pick(times), pick(values)),
+    keys: keyCurve(pick(times), pick(values), pick(keys.own)),
     selected: Int32Array.from(order.keys()).filter((i) => chosen.has(order[i])),
   };
 }

@@ -1,10 +1,10 @@
 /** Draws a curve row: sampled channels as envelopes of least and greatest a pixel, keyed ones as lines with their keys. */
 
 import type { TimeAxis } from "../timeline/axis";
-import { keyList, type ValueAxis } from "../timeline/layout";
+import { keyList, tangentEnd, type ValueAxis } from "../timeline/layout";
 import { type CurveRow, lowerBound, type Selection } from "../timeline/model";
 import type { Theme } from "../timeline/theme";
-import { type Channel, evaluate, type Pyramid, valueAt } from "./channel";
+import { type Channel, type CurveKeys, evaluate, type Pyramid, valueAt } from "./channel";
 
 export function drawCurves(c: CanvasRenderingContext2D, row: CurveRow, axis: TimeAxis, values: ValueAxis, theme: Theme, selection: Selection): void {
   drawGrid(c, row, axis, values, theme);
@@ -101,11 +101,29 @@ function drawKeys(c: CanvasRenderingContext2D, channel: Channel, axis: TimeAxis,
   const first = lowerBound(keys.times, axis.startS);
   for (let i = first; i < keys.times.length && keys.times[i] <= axis.stopS; i++) {
     const [x, y] = [axis.toPixels(keys.times[i]), values.toPixels(keys.values[i])];
+    if (chosen.has(i)) drawTangent(c, keys, i, axis, values, theme);
     c.fillStyle = chosen.has(i) ? theme.accent : theme.panel;
     c.strokeStyle = chosen.has(i) ? theme.ink : colour;
     c.lineWidth = 1.5;
     c.beginPath();
     c.rect(x - 3, y - 3, 6, 6);
+    c.fill();
+    c.stroke();
+  }
+}
+
+/** The tangent of a selected key with its two ends: full where its slope was chosen, hollow where the neighbours tell. */
+function drawTangent(c: CanvasRenderingContext2D, keys: CurveKeys, index: number, axis: TimeAxis, values: ValueAxis, theme: Theme): void {
+  const ends = ([-1, 1] as const).map((side) => tangentEnd(keys, index, side, axis, values));
+  c.strokeStyle = theme.muted;
+  c.fillStyle = Number.isNaN(keys.own[index]) ? theme.panel : theme.muted;
+  c.lineWidth = 1;
+  c.beginPath();
+  for (const [x, y] of ends) c.lineTo(x, y);
+  c.stroke();
+  for (const [x, y] of ends) {
+    c.beginPath();
+    c.arc(x, y, 3, 0, 2 * Math.PI);
     c.fill();
     c.stroke();
   }

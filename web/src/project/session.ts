@@ -2,7 +2,7 @@
 
 import { batch, computed, effect, signal, untracked } from "@preact/signals";
 import type {
-  AnswerMessage, ClientMessage, Commands, DraggedMessage, FrameMessage, JobMessage, ProjectDocument, ServerMessage, ToolDescription,
+  AnswerMessage, ClientMessage, Commands, FrameMessage, JobMessage, ProjectDocument, ServerMessage, ToolDescription,
 } from "../protocol/messages.gen";
 import { VERSION } from "../protocol/messages.gen";
 import { type Link, Socket, type Wire } from "../protocol/socket";
@@ -47,7 +47,7 @@ export interface Toast {
 }
 
 export type Answer = Pick<AnswerMessage, "value" | "arrays">;
-export type LiveFrame = DraggedMessage | FrameMessage;
+export type LiveFrame = FrameMessage;
 
 /** The server said no: a sentence, and what would help. */
 export class Refusal extends Error {
@@ -194,6 +194,14 @@ export class Session {
     return this.question((id) => ({ t: "ask", id, what, args }));
   }
 
+  /** Like `ask`, but a refusal becomes a toast, and null. */
+  tryAsk(what: string, args: Record<string, unknown>): Promise<Answer | null> {
+    return this.ask(what, args).catch((error) => {
+      this.report(error);
+      return null;
+    });
+  }
+
   /** Centre of mass, forces, energies and momenta of the shown motion; asked for once. */
   askDynamics(): Promise<Answer["arrays"]> {
     const hash = this.mainHash.peek() ?? "";
@@ -231,7 +239,7 @@ export class Session {
   }
 
   redo(): void {
-    if (this.redoLabel.peek() !== null) this.socket.send({ t: "redo" });
+    if (this.redoLabel.peek() !== null) this.socket.send({ t: "undo", redo: true });
   }
 
   retry(): void {
@@ -249,17 +257,12 @@ export class Session {
     this.listeners.delete(channel);
   }
 
-  sendDrag(channel: string, n: number, phase: "begin" | "move" | "end", tool: string, args: Record<string, unknown>): boolean {
+  /** Begin, move or end a drag or a live session; a move goes now or not at all. Tells whether it goes. */
+  sendDrag(channel: string, phase: "begin" | "move" | "end", tool: string, args: Record<string, unknown>, n = 0): boolean {
     const message: ClientMessage = { t: "drag", channel, n, phase, tool, args };
     if (phase === "move") return this.socket.sendNow(message);
     this.socket.send(message);
     return true;
-  }
-
-  sendLive(channel: string, phase: "begin" | "move" | "end", tool: string, args: Record<string, unknown>): void {
-    const message: ClientMessage = { t: "live", channel, phase, tool, args };
-    if (phase === "move") this.socket.sendNow(message);
-    else this.socket.send(message);
   }
 
   // --- Playback: the clock lives here, time needs no server
@@ -426,7 +429,6 @@ export class Session {
       case "block":
         this.clips.takeBlock(message);
         break;
-      case "dragged":
       case "frame":
         for (const sentence of (message.facts.refused as string[] | undefined) ?? []) this.toast("warning", sentence);
         this.listeners.get(message.channel)?.(message);

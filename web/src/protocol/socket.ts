@@ -41,6 +41,7 @@ export class Socket {
     private readonly events: SocketEvents,
     private readonly open: () => Wire,
   ) {
+    this.events.onLink("connecting");
     this.connect();
   }
 
@@ -71,7 +72,6 @@ export class Socket {
   }
 
   private connect(): void {
-    this.events.onLink("connecting");
     const wire = this.open();
     this.wire = wire;
     wire.binaryType = "arraybuffer";
@@ -81,6 +81,7 @@ export class Socket {
       this.wire = null;
       this.isGreeted = false;
       this.events.onLink("lost");
+      // The link stays "lost" while it is tried again, so that the sign in the corner does not flicker
       this.timer = setTimeout(() => this.connect(), this.pauseMs);
       this.pauseMs = Math.min(2 * this.pauseMs, LONGEST_PAUSE_MS);
     };

@@ -112,40 +112,33 @@ function Rail() {
     const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
     tip.value = { text, keys, x: box.right + 8, y: box.top + 5 };
   };
-  const hide = (): void => {
-    tip.value = null;
+  const button = (name: string, label: string, keys: string, isOn: boolean | undefined, act: () => void) => {
+    const show = hint(label, keys);
+    const hide = (): void => void (tip.value = null);
+    return (
+      <button type="button" key={name} aria-label={label} aria-pressed={isOn} onClick={act} onPointerEnter={show} onFocus={show} onPointerLeave={hide} onBlur={hide}>
+        <Icon name={name} size={20} />
+      </button>
+    );
   };
   return (
     <nav class="rail" aria-label="Tools">
       {groups.map((group, index) => (
         <Fragment key={group[0].id}>
           {index > 0 && <hr />}
-          {group.map((tool) => {
-            const show = hint(tool.title, toolKeys(tool.shortcut) ?? "");
-            return (
-              <button
-                type="button" key={tool.id} aria-label={tool.title} aria-pressed={session.tool.value === tool.id}
-                onClick={() => (session.tool.peek() === tool.id ? (session.tool.value = null) : openTool(studio, tool.id))}
-                onPointerEnter={show} onFocus={show} onPointerLeave={hide} onBlur={hide}
-              >
-                <Icon name={tool.id} size={20} />
-              </button>
-            );
-          })}
+          {group.map(({ id, title, shortcut }) => button(id, title, toolKeys(shortcut) ?? "", session.tool.value === id, () => {
+            if (session.tool.peek() === id) session.tool.value = null;
+            else openTool(studio, id);
+          }))}
         </Fragment>
       ))}
       {groups.length > 0 && (
         <>
           <hr />
-          <button
-            type="button" aria-label="All tools" onPointerEnter={hint("All tools", "")} onFocus={hint("All tools", "")} onPointerLeave={hide} onBlur={hide}
-            onClick={() => {
-              session.tool.value = null;
-              showPanel(studio, "tool");
-            }}
-          >
-            <Icon name="all" size={20} />
-          </button>
+          {button("all", "All tools", "", undefined, () => {
+            session.tool.value = null;
+            showPanel(studio, "tool");
+          })}
         </>
       )}
       {tip.value !== null && <div class="tip" style={{ left: `${tip.value.x}px`, top: `${tip.value.y}px` }}>{tip.value.text}{tip.value.keys !== "" && <kbd>{readableKeys(tip.value.keys)}</kbd>}</div>}
@@ -173,14 +166,11 @@ function DropZone() {
       event.preventDefault();
       void importFiles(session, [...event.dataTransfer!.files]);
     };
-    window.addEventListener("dragover", over);
-    window.addEventListener("dragleave", leave);
-    window.addEventListener("drop", drop);
-    return () => {
-      window.removeEventListener("dragover", over);
-      window.removeEventListener("dragleave", leave);
-      window.removeEventListener("drop", drop);
-    };
+    const hearing = new AbortController();
+    window.addEventListener("dragover", over, hearing);
+    window.addEventListener("dragleave", leave, hearing);
+    window.addEventListener("drop", drop, hearing);
+    return () => hearing.abort();
   }, []);
   return isOver.value ? <div class="dropping"><div>Drop to import</div></div> : null;
 }

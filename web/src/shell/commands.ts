@@ -1,7 +1,7 @@
 /** Every command of the shell once: the palette lists them, the sheet shows their keys, the keyboard runs them. */
 
 import type { Overlays } from "../project/session";
-import { type Area, areaOf, changeArea, movePanel, openTool, type PanelId, resetLayout, showPanel, type Studio, toolKeys } from "./context";
+import { type Area, areaOf, changeArea, movePanel, openTool, type PanelId, PLAIN_LAYOUT, showPanel, type Studio, toolKeys } from "./context";
 import { chooseFiles } from "./files";
 import { isDark, themeChoice } from "./theme";
 
@@ -87,7 +87,7 @@ export function listCommands(studio: Studio): Command[] {
         .filter((area) => area !== areaOf(studio.layout.peek(), panel))
         .map((area): Command => ({ id: `move-${panel}-${area}`, title: `Move ${PANEL_TITLES[panel]} to the ${area}`, group: "Panels", icon: "details", run: () => movePanel(studio, panel, area) })),
     ]),
-    { id: "reset-layout", title: "Panels as at first", group: "Panels", icon: "details", run: () => resetLayout(studio) },
+    { id: "reset-layout", title: "Panels as at first", group: "Panels", icon: "details", run: () => (studio.layout.value = PLAIN_LAYOUT) },
 
     ...session.tools.peek().filter((tool) => tool.group !== "").map((tool): Command => ({ id: `tool-${tool.id}`, title: tool.title, group: "Tools", icon: tool.id, keys: toolKeys(tool.shortcut), run: () => openTool(studio, tool.id) })),
     { id: "no-tool", title: "Close the tool", group: "Tools", icon: "close", keys: "Escape", isEnabled: () => session.tool.peek() !== null, run: () => (session.tool.value = null) },
@@ -137,7 +137,7 @@ function addStrip(studio: Studio): void {
   const [from, to] = session.rangeS.peek() ?? [0, session.durationS.peek()];
   const strips = session.project.peek()?.timeline.strips ?? [];
   const start = Math.max(0, ...strips.map((strip) => strip.start_s + strip.out_s - strip.in_s));
-  void session.change("add_strip", { strip: { id: freshId("strip"), take: item.id, start_s: start, in_s: from, out_s: to, blend_s: 0, loop: 1 } });
+  void session.change("set_strip", { strip: { id: freshId("strip"), take: item.id, start_s: start, in_s: from, out_s: to, blend_s: 0, loop: 1 } });
 }
 
 function addMarker(studio: Studio): void {

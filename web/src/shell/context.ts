@@ -19,7 +19,7 @@ export interface AreaState {
 
 export type Layout = Record<Area, AreaState>;
 
-const PLAIN_LAYOUT: Layout = {
+export const PLAIN_LAYOUT: Layout = {
   left: { panels: ["project"], active: "project", sizePx: 250, isOpen: true },
   right: { panels: ["tool", "details", "jobs"], active: "tool", sizePx: 320, isOpen: true },
   bottom: { panels: ["timeline"], active: "timeline", sizePx: 250, isOpen: true },
@@ -72,10 +72,6 @@ export function movePanel(studio: Studio, panel: PanelId, to: Area): void {
   const left = studio.layout.peek()[from].panels.filter((other) => other !== panel);
   changeArea(studio, from, { panels: left, active: left[0] ?? null });
   changeArea(studio, to, { panels: [...studio.layout.peek()[to].panels, panel], active: panel, isOpen: true });
-}
-
-export function resetLayout(studio: Studio): void {
-  studio.layout.value = PLAIN_LAYOUT;
 }
 
 export function openTool(studio: Studio, tool: string): void {

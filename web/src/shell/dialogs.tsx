@@ -64,9 +64,7 @@ export function Palette() {
     .sort((a, b) => (query.value === "" ? a.order - b.order : b.score - a.score))
     .slice(0, 60)
     .map(({ command }) => command);
-  const close = (): void => {
-    studio.dialog.value = null;
-  };
+  const close = (): void => void (studio.dialog.value = null);
   const run = (command: Command | undefined): void => {
     if (command === undefined || command.isEnabled?.() === false) return;
     close();
@@ -129,9 +127,7 @@ const POINTER: [string, string][] = [
 
 export function Shortcuts() {
   const studio = useStudio();
-  const close = (): void => {
-    studio.dialog.value = null;
-  };
+  const close = (): void => void (studio.dialog.value = null);
   const button = useRef<HTMLButtonElement>(null);
   useEffect(() => button.current?.focus(), []);
   const groups = ["Play", "View", "Project", "Tools", "Panels", "Help"] as const;

@@ -103,14 +103,12 @@ function Splitter({ area }: { area: Area }) {
     isOn.value = true;
     const start = area === "bottom" ? event.clientY : event.clientX;
     const sign = area === "left" ? 1 : -1;
-    const move = (next: PointerEvent): void => resize(sizePx + sign * ((area === "bottom" ? next.clientY : next.clientX) - start));
-    const stop = (): void => {
+    const hearing = new AbortController();
+    target.addEventListener("pointermove", (next) => resize(sizePx + sign * ((area === "bottom" ? next.clientY : next.clientX) - start)), hearing);
+    target.addEventListener("pointerup", () => {
       isOn.value = false;
-      target.removeEventListener("pointermove", move);
-      target.removeEventListener("pointerup", stop);
-    };
-    target.addEventListener("pointermove", move);
-    target.addEventListener("pointerup", stop);
+      hearing.abort();
+    }, hearing);
   };
   const press = (event: KeyboardEvent): void => {
     const step = { ArrowLeft: area === "left" ? -16 : 16, ArrowRight: area === "left" ? 16 : -16, ArrowUp: 16, ArrowDown: -16 }[event.key];

@@ -5,17 +5,12 @@ import type { Session } from "../project/session";
 /** What the readers of the library take. */
 export const ACCEPTED = ".bvh,.fbx,.glb,.gltf,.c3d,.trc,.asf,.amc,.npz,.mvnx,.mot,.osim,.usda,.usd,.csv";
 
-interface Refused {
-  sentence?: string;
-  fix?: string;
-}
-
 /** Send raw bytes: read as motions, or kept as a file for a tool. The server's answer as JSON. */
 export async function upload<T>(file: File, isKept: boolean): Promise<T> {
   const response = await fetch(`/api/import?name=${encodeURIComponent(file.name)}${isKept ? "&keep=1" : ""}`, {
     method: "POST", body: file, credentials: "same-origin", headers: { "Content-Type": "application/octet-stream" },
   });
-  const answer = (await response.json().catch(() => ({}))) as T & Refused;
+  const answer = (await response.json().catch(() => ({}))) as T & { sentence?: string; fix?: string };
   if (!response.ok) throw Object.assign(new Error(answer.sentence ?? `${file.name} was refused (${response.status})`), { fix: answer.fix ?? "" });
   return answer;
 }

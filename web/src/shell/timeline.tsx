@@ -1,11 +1,12 @@
 /** Transport buttons and the canvas timeline of the selected motion. */
 
 import { useEffect, useRef } from "preact/hooks";
-import { useStudio } from "./context";
+import { SPEEDS } from "../viewer/clock";
+import { type Area, changeArea, useStudio } from "./context";
 import { Icon } from "./icons";
 import { CURVES, mountTimeline, shownCurves } from "./tracks";
 
-const SPEEDS = [0.1, 0.25, 0.5, 1, 2];
+const AREAS: [Area, icon: string, label: string][] = [["right", "details", "Show the right area (Ctrl 2)"], ["left", "sidebar", "Show the left area (Ctrl 1)"]];
 
 export function TimelinePanel() {
   const studio = useStudio();
@@ -20,7 +21,8 @@ export function TimelinePanel() {
 }
 
 function Transport() {
-  const { session, layout } = useStudio();
+  const studio = useStudio();
+  const { session } = studio;
   const isPlaying = session.isPlaying.value;
   const button = (icon: string, label: string, act: () => void, extra = "") => (
     <button type="button" class={`quiet ${extra}`} title={label} aria-label={label} disabled={session.main.value === null} onClick={act}><Icon name={icon} /></button>
@@ -59,19 +61,10 @@ function Transport() {
         {CURVES.map((name) => <option key={name} value={name}>{name}</option>)}
       </select>
       <span class="grow" />
-      {!layout.value.right.isOpen && <ShowArea area="right" />}
-      {!layout.value.left.isOpen && <ShowArea area="left" />}
+      {AREAS.filter(([area]) => !studio.layout.value[area].isOpen).map(([area, icon, label]) => (
+        <button key={area} type="button" class="quiet" title={label} aria-label={label} onClick={() => changeArea(studio, area, { isOpen: true })}><Icon name={icon} /></button>
+      ))}
     </div>
-  );
-}
-
-function ShowArea({ area }: { area: "left" | "right" }) {
-  const { layout } = useStudio();
-  const label = `Show the ${area} area (Ctrl ${area === "left" ? 1 : 2})`;
-  return (
-    <button type="button" class="quiet" title={label} aria-label={label} onClick={() => (layout.value = { ...layout.peek(), [area]: { ...layout.peek()[area], isOpen: true } })}>
-      <Icon name={area === "left" ? "sidebar" : "details"} />
-    </button>
   );
 }
 

@@ -28,9 +28,11 @@ interface KeyTrack {
   indices: number[];
   keys: KeyEntry[];
   channels: Channel[]; // offsets [m], or logarithms of rotations [degrees]
+  unit: number; // of a channel's number: degrees in a radian, or 1
 }
 
 type Triple = [number, number, number];
+const AXES = ["x", "y", "z"];
 
 export function mountTimeline(studio: Studio, host: HTMLElement): () => void {
   const { session } = studio;
@@ -126,6 +128,14 @@ export function mountTimeline(studio: Studio, host: HTMLElement): () => void {
         changes.set(key, change);
       }
       nudges.set(row.id, changes);
+    },
+    onCurveSlope: (row, channel, place, slope, phase) => {
+      const [motion, track] = [take(), tracks.get(row.id)];
+      if (phase !== "end" || motion === null || track === undefined) return;
+      const key = track.keys[place];
+      const { [AXES[channel]]: _, ...others } = key.slope ?? {};
+      const own = Number.isNaN(slope) ? {} : { [AXES[channel]]: slope / track.unit };
+      void session.change("set_keys", { take: motion, layer: track.layer, keys: [{ ...key, slope: { ...others, ...own } }] });
     },
     onAddKey: (row, timeS) => {
       const [motion, track] = [take(), tracks.get(row.id)];
@@ -233,8 +243,10 @@ function layerRows(layer: LayerEntry, tracks: Map<string, KeyTrack>): Row[] {
     indices.sort((a, b) => layer.keys[a].time_s - layer.keys[b].time_s);
     const keys = indices.map((i) => layer.keys[i]);
     const times = keys.map((key) => key.time_s);
-    const channels = keyedChannels(["x", "y", "z"], times, keys.map((key) => (key.rotation === null ? key.offset! : logarithm(key.rotation))));
-    const track: KeyTrack = { layer: layer.id, joint, kind, indices, keys, channels };
+    const unit = kind === "offset" ? 1 : 180 / Math.PI;
+    const slopes = keys.map(({ slope }) => Object.fromEntries(Object.entries(slope ?? {}).map(([axis, value]) => [axis, value * unit])));
+    const channels = keyedChannels(AXES, times, keys.map((key) => (key.rotation === null ? key.offset! : logarithm(key.rotation))), slopes);
+    const track: KeyTrack = { layer: layer.id, joint, kind, indices, keys, channels, unit };
     const [id, label] = [`keys/${layer.id}/${name}`, `${layer.name}: ${joint.replaceAll("_", " ")}${kind === "offset" ? " place" : ""}`];
     tracks.set(id, track);
     const rows: Row[] = [keyRow(id, label, times)];
@@ -246,13 +258,13 @@ function layerRows(layer: LayerEntry, tracks: Map<string, KeyTrack>): Row[] {
   });
 }
 
-function makeKey({ joint, kind }: KeyTrack, time_s: number, values: Triple): KeyEntry {
-  return kind === "offset" ? { time_s, joint, rotation: null, offset: values } : { time_s, joint, rotation: exponential(values), offset: null };
+function makeKey({ joint, kind }: KeyTrack, time_s: number, values: Triple, slope: KeyEntry["slope"] = {}): KeyEntry {
+  return kind === "offset" ? { time_s, joint, rotation: null, offset: values, slope } : { time_s, joint, rotation: exponential(values), offset: null, slope };
 }
 
 function moveKey(track: KeyTrack, place: number, dtS: number, by: Triple): KeyEntry {
   const values = track.channels.map(({ keys }, k) => keys!.values[place] + by[k]) as Triple;
-  return makeKey(track, track.keys[place].time_s + dtS, values);
+  return makeKey(track, track.keys[place].time_s + dtS, values, track.keys[place].slope);
 }
 
 /** Rotation vector [degrees] of a unit quaternion (wxyz), along the shorter way. */

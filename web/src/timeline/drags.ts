@@ -1,6 +1,6 @@
 /** Drags on the timeline: each shows a preview of its row and tells the page of it; Escape gives the old row back. */
 
-import { moveCurveKeys } from "../curves/channel";
+import { moveCurveKeys, setSlope } from "../curves/channel";
 import type { TimeAxis } from "./axis";
 import { dragStrip, limitShift, moveEdge, setKeyTimes, snapCandidates, snapTime, type StripDrag } from "./edits";
 import type { Phase, TimelineEvents } from "./events";
@@ -53,6 +53,7 @@ export class Drags {
       this.view.focusRow(hit.row);
       return this.dragView(event);
     }
+    if (hit.part === "slope" && events.onCurveSlope) return this.dragSlope(hit, event);
     if (hit.part === "key" && canSelect) return this.dragKeys(hit, event);
     if (hit.part === "item" && row?.kind === "contacts") {
       if (hit.edge !== null && events.onContactEdge) return this.dragEdge(hit.row, row, hit.index, hit.edge, event);
@@ -261,6 +262,29 @@ export class Drags {
         this.view.select(selection);
       },
       click,
+    );
+  }
+
+  /** Turn the tangent of a key; a click on its end leaves the slope to the neighbours again. */
+  private dragSlope({ row: at, channel, index, side }: Extract<Hit, { part: "slope" }>, event: PointerEvent): Drag {
+    const { axis, layout, model } = this.view;
+    const row = model.rows[at] as CurveRow;
+    const keys = row.channels[channel].keys!;
+    const values = this.view.valueAxis(row).at(layout.top(at));
+    const tell = (slope: number, phase: Phase): void => {
+      const channels = row.channels.map((each, i) => (i === channel && phase !== "cancel" ? { ...each, keys: setSlope(keys, index, slope) } : each));
+      this.preview(at, { ...row, channels });
+      this.view.events.onCurveSlope!(row, channel, index, slope, phase);
+    };
+    return this.track(
+      event,
+      (x, y, _, phase) => {
+        // An end stays on its side of the key
+        const dtS = Math.max(side * (x - axis.toPixels(keys.times[index])), 3) / axis.pixelsPerSecond;
+        tell((side * (values.toPixels(keys.values[index]) - y)) / values.pixelsPerUnit / dtS, phase);
+      },
+      () => {},
+      () => tell(Number.NaN, "end"),
     );
   }
 

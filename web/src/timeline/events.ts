@@ -12,6 +12,8 @@ export interface TimelineEvents {
   onKeyMove?(moves: { row: KeyRow; keys: Int32Array }[], dtS: number, phase: Phase): void;
   onStrip?(row: StripRow, strip: string, change: Partial<Strip>, phase: Phase): void;
   onCurveKey?(row: CurveRow, channel: number, keys: Int32Array, dtS: number, dv: number, phase: Phase): void;
+  /** A slope by its tangent; NaN leaves it to the neighbours again. */
+  onCurveSlope?(row: CurveRow, channel: number, key: number, slope: number, phase: Phase): void;
   onEvent?(row: EventRow, index: number, timeS: number, phase: Phase): void;
   onAddKey?(row: KeyRow | CurveRow | EventRow, timeS: number): void;
   onDelete?(selection: Selection): void;

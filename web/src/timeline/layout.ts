@@ -1,12 +1,13 @@
 /** Where rows lie, and what lies under a pointer. The same searches as drawing; nothing is asked of the page. */
 
-import { type Channel, valueBounds } from "../curves/channel";
+import { type Channel, type CurveKeys, valueBounds } from "../curves/channel";
 import type { TimeAxis } from "./axis";
 import { type CurveRow, type Edge, lowerBound, type Row, runAt, type Selection, stripStop } from "./model";
 
 export const RULER_PX = 24;
 export const BAR_PX = 10; // the scroll bar below the rows
 export const GAP_PX = 2;
+const HANDLE_PX = 32; // from a selected key of a curve to the ends of its tangent
 const HEIGHTS: Record<Row["kind"], number> = { bands: 15, contacts: 15, keys: 17, strips: 34, events: 17, curve: 120 };
 const TAB_PX = 9; // the tabs of a strip for its blend and its loop, at its upper corners
 
@@ -93,7 +94,8 @@ export type Hit =
   | { part: "range"; edge: Edge }
   | { part: "item"; row: number; index: number; edge: Edge | null }
   | { part: "blend" | "loop"; row: number; index: number }
-  | { part: "key"; row: number; channel: number; index: number };
+  | { part: "key"; row: number; channel: number; index: number }
+  | { part: "slope"; row: number; channel: number; index: number; side: 1 | -1 };
 
 /** What the pointer needs to know of what is shown. */
 export interface Scene {
@@ -171,12 +173,25 @@ function hitCurve(scene: Scene, what: CurveRow, row: number, x: number, y: numbe
   const values = scene.values(what).at(layout.top(row));
   for (const [channel, { keys }] of what.channels.entries()) {
     if (keys === null) continue;
+    for (const index of scene.selection.keys.get(keyList(what, channel)) ?? []) {
+      for (const side of [1, -1] as const) {
+        const [endX, endY] = tangentEnd(keys, index, side, axis, values);
+        if (Math.hypot(endX - x, endY - y) <= reachPx) return { part: "slope", row, channel, index, side };
+      }
+    }
     const first = lowerBound(keys.times, axis.toSeconds(x - reachPx));
     for (let index = first; index < keys.times.length && axis.toPixels(keys.times[index]) <= x + reachPx; index++) {
       if (Math.hypot(axis.toPixels(keys.times[index]) - x, values.toPixels(keys.values[index]) - y) <= reachPx) return { part: "key", row, channel, index };
     }
   }
   return null;
+}
+
+/** Where the tangent of a key ends on one side [px]; there it is held. */
+export function tangentEnd({ times, values: heights, slopes }: CurveKeys, index: number, side: 1 | -1, axis: TimeAxis, values: ValueAxis): [number, number] {
+  const [dx, dy] = [axis.pixelsPerSecond, -slopes[index] * values.pixelsPerUnit];
+  const scale = (side * HANDLE_PX) / Math.hypot(dx, dy);
+  return [axis.toPixels(times[index]) + scale * dx, values.toPixels(heights[index]) + scale * dy];
 }
 
 /** Index of the time nearest to `timeS` within a reach, or -1. */

@@ -1,14 +1,11 @@
 /** Rows from what the rest of the client holds: clips, strips of the document, events, keys of layers. */
 
 import { type Channel, keyCurve, Pyramid } from "../curves/channel";
-import { type BandRow, type ContactRow, type EventRow, type KeyRow, LEVELS, type Level, type Row, type Strip, type StripRow } from "./model";
+import type { Clip, ContactTrack } from "../viewer/clip";
+import { type BandRow, type ContactRow, type EventRow, type KeyRow, LEVELS, type Row, type Strip, type StripRow } from "./model";
 
 /** What a clip tells of its time: coloured stretches [s] and contacts [s]. */
-export interface TimedClip {
-  name: string;
-  bands: readonly { name: string; spans: readonly { start_s: number; stop_s: number; level: Level; text: string }[] }[];
-  contacts: readonly { name: string; runs: readonly (readonly [number, number])[] }[];
-}
+export type TimedClip = Pick<Clip, "name" | "bands"> & { contacts: readonly Pick<ContactTrack, "name" | "runs">[] };
 
 /** Rows of one clip: its bands, then its contacts. `prefix` names the clip where several are shown. */
 export function clipRows(clip: TimedClip, prefix = "", id = clip.name): Row[] {
@@ -70,10 +67,10 @@ export function sampledChannels(names: readonly string[], data: Float32Array, ra
   });
 }
 
-/** Channels of keys with `names.length` numbers each, such as the offsets of a layer. */
-export function keyedChannels(names: readonly string[], timesS: readonly number[], values: readonly (readonly number[])[]): Channel[] {
+/** Channels of keys with `names.length` numbers each, such as the offsets of a layer, and chosen slopes by name. */
+export function keyedChannels(names: readonly string[], timesS: readonly number[], values: readonly (readonly number[])[], slopes: readonly Record<string, number>[] = []): Channel[] {
   return names.map((name, k) => ({
     name, colour: AXES[k % AXES.length], samples: null,
-    keys: keyCurve(Float64Array.from(timesS), Float64Array.from(values, (value) => value[k])),
+    keys: keyCurve(Float64Array.from(timesS), Float64Array.from(values, (value) => value[k]), Float64Array.from(timesS, (_, i) => slopes[i]?.[name] ?? NaN)),
   }));
 }

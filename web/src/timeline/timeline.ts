@@ -290,6 +290,7 @@ export class Timeline implements DragView {
     const { events } = this;
     if (hit.part === "range" && events.onRange) return "ew-resize";
     if (hit.part === "key") return "pointer";
+    if (hit.part === "slope" && events.onCurveSlope) return "grab";
     if (hit.part === "blend" || hit.part === "loop") return events.onStrip ? "ew-resize" : "default";
     if (hit.part === "item") {
       const { kind } = this.model.rows[hit.row];
@@ -305,6 +306,7 @@ export class Timeline implements DragView {
     if (hit.part === "label") return describeRow(row);
     if (hit.part === "blend") return "drag: length of the cross-fade with the strip before";
     if (hit.part === "loop") return "drag: how often the strip repeats";
+    if (hit.part === "slope") return "drag: slope of the curve at this key; click: as its neighbours tell";
     if (hit.part === "key" && row.kind === "curve") {
       const keys = row.channels[hit.channel].keys!;
       return `${row.label} ${row.channels[hit.channel].name}: ${keys.values[hit.index].toPrecision(4)} ${row.unit} at ${keys.times[hit.index].toFixed(3)} s`;
@@ -345,17 +347,15 @@ export class Timeline implements DragView {
     if (row === this.focusedRow) return;
     this.focusedRow = row;
     if (row >= 0) this.layout.reveal(row);
-    this.isStale = true;
     this.spokenAt = 0;
-    this.ask();
+    this.redraw();
   }
 
   private seek(timeS: number): void {
     this.change({ playheadS: Math.min(Math.max(timeS, 0), this.model.durationS) });
     this.axis.reveal(this.model.playheadS);
-    this.isStale = true;
     this.spokenAt = 0;
-    this.ask();
+    this.redraw();
     this.events.onScrub?.(this.model.playheadS, "end");
   }
 

@@ -1,4 +1,4 @@
-/** A drag on its own channel: at most one question per animation frame, the first at once, the newest wins, old answers are dropped. */
+/** A drag on its own channel: one question is under way at a time, and the newest position of the pointer follows its answer. */
 
 import type { LiveFrame, Session } from "../project/session";
 
@@ -8,37 +8,32 @@ type Wire = Pick<Session, "openChannel" | "closeChannel" | "sendDrag">;
 export class DragChannel {
   private readonly channel: string;
   private n = 0;
-  private shown = 0;
-  private waiting: Args | null = null;
-  private isPaused = false; // until the next frame
+  private waiting: { args: Args; movedMs: number } | null = null;
+  private askedMs: number | null = null; // when the pointer moved to where the answer under way will be
   private isOver = false;
-  private readonly sentMs = new Map<number, number>();
-  private movedMs = 0;
 
   constructor(
     private readonly wire: Wire,
     private readonly tool: string,
     settings: Args,
     private readonly onAnswer: (answer: LiveFrame, movedMs: number) => void, // and when the pointer had moved there
-    private readonly nextFrame: (act: () => void) => unknown = (act) => requestAnimationFrame(act),
   ) {
     this.channel = wire.openChannel((answer) => this.receive(answer));
-    wire.sendDrag(this.channel, this.n, "begin", tool, settings);
+    wire.sendDrag(this.channel, "begin", tool, settings);
   }
 
-  move(args: Args): void {
+  move(args: Args, movedMs = performance.now()): void {
     if (this.isOver) return;
-    if (this.waiting === null) this.movedMs = performance.now();
-    this.waiting = args;
-    if (!this.isPaused) this.flush();
+    // The first move that waits tells how late its answer comes
+    this.waiting = { args, movedMs: this.waiting?.movedMs ?? movedMs };
+    if (this.askedMs === null) this.ask();
   }
 
   /** Finish; the server makes one command of it. */
   end(args: Args): void {
     if (this.isOver) return;
     this.isOver = true;
-    this.waiting = null;
-    this.wire.sendDrag(this.channel, ++this.n, "end", this.tool, args);
+    this.wire.sendDrag(this.channel, "end", this.tool, args, ++this.n);
     this.wire.closeChannel(this.channel);
   }
 
@@ -47,21 +42,20 @@ export class DragChannel {
     this.end({ cancel: true });
   }
 
-  private flush(): void {
-    this.isPaused = false;
-    if (this.waiting === null || this.isOver) return;
-    this.sentMs.set(++this.n, this.movedMs);
-    this.wire.sendDrag(this.channel, this.n, "move", this.tool, this.waiting);
+  private ask(): void {
+    const { waiting } = this;
+    this.askedMs = null;
+    // Without a connection the move waits for the next one
+    if (waiting === null || !this.wire.sendDrag(this.channel, "move", this.tool, waiting.args, ++this.n)) return;
+    this.askedMs = waiting.movedMs;
     this.waiting = null;
-    this.isPaused = true;
-    this.nextFrame(() => this.flush());
   }
 
   private receive(answer: LiveFrame): void {
-    const sent = this.sentMs.get(answer.n);
-    for (const n of [...this.sentMs.keys()]) if (n <= answer.n) this.sentMs.delete(n);
-    if (answer.n < this.shown || this.isOver) return;
-    this.shown = answer.n;
-    this.onAnswer(answer, sent ?? performance.now());
+    if (this.isOver || answer.n !== this.n) return;
+    const movedMs = this.askedMs ?? performance.now();
+    // The server computes the next answer while this one is drawn
+    this.ask();
+    this.onAnswer(answer, movedMs);
   }
 }

@@ -1,6 +1,7 @@
 /** Controls drawn from a tool's parameters: one for each kind, all with a name, a unit and a check. */
 
 import { useSignal } from "@preact/signals";
+import type { JSX } from "preact";
 import { useId } from "preact/hooks";
 import type { ParameterDescription } from "../protocol/messages.gen";
 import { useStudio } from "../shell/context";
@@ -13,15 +14,15 @@ export interface FieldProps {
   onChange: (value: unknown) => void;
 }
 
-/** "max_iterations" as people read it. */
+/** "max_iterations" as people read it: without units, which stand beside it, and "is". */
 export function readable(name: string): string {
-  const words = name.replace(/_(s|m|hz|kg|n|deg|mm)$/, "").replaceAll("_", " ");
+  const words = name.replace(/_(per_s|n_m|m_s2|mps|s|m|hz|kg|n|deg|mm)$/, "").replace(/^(is|has)_/, "").replaceAll("_", " ");
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 export function Field({ parameter, value, onChange }: FieldProps) {
   const id = useId();
-  const props = { id, parameter, value, onChange };
+  const Control = CONTROLS[parameter.kind] ?? TextControl;
   const title = parameter.help || undefined;
   if (parameter.kind === "bool") {
     return (
@@ -37,38 +38,19 @@ export function Field({ parameter, value, onChange }: FieldProps) {
         <span>{readable(parameter.name)}</span>
         {parameter.unit !== "" && <span class="unit">{parameter.unit}</span>}
       </label>
-      <Control {...props} />
-      {title !== undefined && <small class="help">{title}</small>}
+      <Control id={id} parameter={parameter} value={value} onChange={onChange} />
+      {title !== undefined && <small class={parameter.kind === "table" ? "help shown" : "help"}>{title}</small>}
     </div>
   );
 }
 
 type ControlProps = FieldProps & { id: string };
 
-function Control(props: ControlProps) {
-  switch (props.parameter.kind) {
-    case "float":
-    case "int":
-      return <NumberControl {...props} />;
-    case "choice":
-      return <ChoiceControl {...props} />;
-    case "range":
-      return <RangeControl {...props} />;
-    case "joint":
-      return <JointControl {...props} />;
-    case "clip":
-    case "take":
-      return <MotionControl {...props} />;
-    case "file":
-      return <FileControl {...props} />;
-    case "points":
-      return <NumbersControl {...props} />;
-    case "table":
-      return props.parameter.shape === "rows" && props.parameter.columns.some(({ name }) => name !== "*") ? <RowsControl {...props} /> : <DataControl {...props} />;
-    default:
-      return <TextControl {...props} />;
-  }
-}
+/** The control of each kind; all others are texts. */
+const CONTROLS: Partial<Record<ParameterDescription["kind"], (props: ControlProps) => JSX.Element>> = {
+  float: NumberControl, int: NumberControl, choice: ChoiceControl, range: RangeControl, joint: JointControl,
+  clip: MotionControl, take: MotionControl, file: FileControl, points: NumbersControl, table: TableControl,
+};
 
 function isWrong(parameter: ParameterDescription, number: number): boolean {
   const { minimum, maximum } = parameter;
@@ -103,7 +85,7 @@ function NumberControl({ id, parameter, value, onChange }: ControlProps) {
   if (!hasSlider) return field;
   return (
     <div class="pair">
-      <input type="range" aria-label={readable(parameter.name)} min={minimum} max={maximum} step={step} value={Number(value ?? minimum)} onInput={(event) => onChange(Number(event.currentTarget.value))} />
+      <input type="range" class={value == null ? "unset" : ""} aria-label={readable(parameter.name)} min={minimum} max={maximum} step={step} value={Number(value ?? minimum)} onInput={(event) => onChange(Number(event.currentTarget.value))} />
       {field}
     </div>
   );
@@ -210,11 +192,13 @@ function FileControl({ id, value, onChange }: ControlProps) {
   );
 }
 
-/** One card of fields for each row of a table; a new row stands at the playhead. */
-function RowsControl({ parameter, value, onChange }: ControlProps) {
+/** One card of fields for each row of a table; a new row stands at the playhead. Tables without columns are JSON. */
+function TableControl(props: ControlProps) {
+  const { parameter, value, onChange } = props;
   const { session } = useStudio();
   const rows = Array.isArray(value) ? (value as Record<string, unknown>[]) : [];
-  const columns = parameter.columns.filter(({ name }) => name !== "*");
+  const columns = parameter.shape === "rows" ? parameter.columns.filter(({ name }) => name !== "*") : [];
+  if (columns.length === 0) return <DataControl {...props} />;
   const known: Record<string, unknown> = { time_s: session.playheadS.peek(), at_s: session.playheadS.peek(), start_s: session.playheadS.peek(), motion: session.selected.peek()?.id, joint: session.joint.peek() };
   const change = (at: number, name: string, next: unknown): void => onChange(rows.map((row, i) => (i === at ? Object.fromEntries(Object.entries({ ...row, [name]: next }).filter(([, each]) => each !== null)) : row)));
   return (

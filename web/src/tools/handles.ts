@@ -1,7 +1,10 @@
-/** Handles of tools in the viewport: what a tool draws there, and which pointers and keys it takes. */
+/** What tools add of their own: a part of the panel, and handles in the viewport, which take pointers and keys. */
 
+import type { ComponentType } from "preact";
 import type * as THREE from "three";
 import type { Session } from "../project/session";
+import type { ToolDescription } from "../protocol/messages.gen";
+import type { Studio } from "../shell/context";
 import type { Viewport } from "../viewport/viewport";
 
 /** Where the pointer is: in pixels of the viewport, as a ray, and what lies under it. */
@@ -33,13 +36,20 @@ export interface Handles {
 
 export type HandleFactory = (viewport: Viewport, session: Session) => Handles;
 
-const factories = new Map<string, HandleFactory>();
-
-/** Give a tool of the registry handles of its own; they live while the tool is open. */
-export function registerHandles(toolId: string, factory: HandleFactory): void {
-  factories.set(toolId, factory);
+export interface ToolPartProps {
+  studio: Studio;
+  tool: ToolDescription;
 }
 
-export function findHandles(toolId: string): HandleFactory | undefined {
-  return factories.get(toolId);
+/** What a tool adds to what is drawn from its description. */
+export interface ToolExtension {
+  /** Of the viewport; they live while the tool is open. */
+  handles?: HandleFactory;
+  /** Part of the panel above the settings. */
+  View?: ComponentType<ToolPartProps>;
+  /** Settings that handles or the part fill in, and the panel need not show. */
+  hides?: string[];
 }
+
+/** By the id of the tool. */
+export const extensions = new Map<string, ToolExtension>();

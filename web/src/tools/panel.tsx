@@ -1,35 +1,16 @@
 /** The panel of the open tool, drawn from the registry's description; some tools add a part of their own. */
 
 import { useSignal } from "@preact/signals";
-import type { ComponentType } from "preact";
 import type { Item } from "../project/document";
 import type { Job, JobResult } from "../project/session";
-import { Refusal } from "../project/session";
 import type { ToolDescription } from "../protocol/messages.gen";
 import { GROUPS, openTool, type Studio, useStudio } from "../shell/context";
 import { Icon } from "../shell/icons";
 import { Field } from "./fields";
+import { extensions } from "./handles";
 import { formatLeft, Results } from "./results";
 
 const ROOM = 7; // settings that are shown at once; a switch takes half the place of another
-
-export interface ToolPartProps {
-  studio: Studio;
-  tool: ToolDescription;
-}
-
-interface Part {
-  View: ComponentType<ToolPartProps>;
-  /** Settings that the handles fill in, and the panel need not show. */
-  hides: string[];
-}
-
-const parts = new Map<string, Part>();
-
-/** Give a tool a part of its own above the settings. */
-export function registerPart(toolId: string, View: Part["View"], hides: string[] = []): void {
-  parts.set(toolId, { View, hides });
-}
 
 /** Settings of a tool as they stand: the defaults, and what was changed. */
 export function settingsOf(studio: Studio, tool: ToolDescription): Record<string, unknown> {
@@ -57,10 +38,10 @@ export function ToolPanel() {
   const { session } = studio;
   const tool = session.tools.value.find((each) => each.id === session.tool.value);
   if (tool === undefined) return <ToolList />;
-  const part = parts.get(tool.id);
+  const { View, hides = [] } = extensions.get(tool.id) ?? {};
   const settings = settingsOf(studio, tool);
   // The motion is the selected one unless somebody says otherwise: that is for later
-  const shown = [...tool.parameters].filter(({ name }) => !part?.hides.includes(name)).sort((a, b) => Number(a.name === "motion") - Number(b.name === "motion"));
+  const shown = [...tool.parameters].filter(({ name }) => !hides.includes(name)).sort((a, b) => Number(a.name === "motion") - Number(b.name === "motion"));
   let room = ROOM;
   const first = shown.filter((parameter) => parameter.name !== "motion" && (room -= parameter.kind === "bool" ? 0.5 : 1) >= 0);
   const later = shown.filter((parameter) => !first.includes(parameter));
@@ -79,7 +60,7 @@ export function ToolPanel() {
         </h2>
         <p>{tool.help}</p>
       </header>
-      {part !== undefined && <part.View studio={studio} tool={tool} />}
+      {View !== undefined && <View studio={studio} tool={tool} />}
       <div class="fields">{draw(first)}</div>
       {later.length > 0 && (
         <details class="more">
@@ -115,12 +96,8 @@ function Run({ tool }: { tool: ToolDescription }) {
       return;
     }
     isAsking.value = true;
-    try {
-      const { value } = await session.ask(tool.id, settings);
-      answer.value = { tool: tool.id, result: asResult(value) };
-    } catch (error) {
-      session.report(error instanceof Refusal ? error : new Refusal(String(error), ""));
-    }
+    const told = await session.tryAsk(tool.id, settings);
+    if (told !== null) answer.value = { tool: tool.id, result: (told.value ?? {}) as JobResult };
     isAsking.value = false;
   };
   return (
@@ -139,12 +116,6 @@ function Run({ tool }: { tool: ToolDescription }) {
 
 function takeOf(item: Item | null, settings: Record<string, unknown>): string {
   return typeof settings.motion === "string" ? settings.motion : (item?.id ?? "");
-}
-
-function asResult(value: unknown): JobResult {
-  if (typeof value === "string") return { text: value };
-  if (Array.isArray(value)) return { table: value as Record<string, unknown>[] };
-  return (value ?? {}) as JobResult;
 }
 
 /** Progress of one job: how far, how long, and a way to end it. */

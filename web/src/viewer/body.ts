@@ -100,6 +100,14 @@ export class Body {
     return out.fromArray(this.pose.positions, 0);
   }
 
+  /** Direction of the root's way on the ground [rad], 0 = +Z, over the first frames that are here; 0 for a body that stays. */
+  heading(): number {
+    const roots = this.clip.framesAt(0)?.roots ?? new Float32Array(3);
+    const last = roots.length - 3;
+    const [x, z] = [roots[last] - roots[0], roots[last + 2] - roots[2]];
+    return Math.hypot(x, z) < 0.3 ? 0 : Math.atan2(x, z);
+  }
+
   dispose(): void {
     this.mesh.geometry.dispose();
     (this.mesh.material as THREE.Material).dispose();

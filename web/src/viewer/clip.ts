@@ -9,7 +9,7 @@ export interface ClipFacts {
   rate_hz: number;
   joints: string[];
   parents: number[];
-  contacts: { name: string; joint: number; runs: [number, number][] }[];
+  contacts: ContactTrack[]; // runs of frames
   bands: Band[];
   facts: [string, string][];
 }
@@ -22,20 +22,12 @@ interface ClipHeader extends ClipFacts {
   capsules: { joints: number[]; sides: number[]; shapes: Slice };
 }
 
-/** A thing of the world: triangles in world, with one colour. */
-interface MeshHeader {
-  vertices: Slice;
-  faces: number[];
-  colour: string;
-  opacity: number;
-}
-
 export interface PageHeader {
   version: number;
   title: string;
   ground_m: number;
   clips: ClipHeader[];
-  world: MeshHeader[];
+  world: (Omit<WorldMesh, "vertices"> & { vertices: Slice })[];
 }
 
 /** A row of coloured stretches on the timeline, such as the verdict of the physics report. */
@@ -55,7 +47,7 @@ export interface Span {
 export interface ContactTrack {
   name: string;
   joint: number;
-  runs: [number, number][]; // [s] from, to
+  runs: [number, number][]; // [s] from, to; in headers frames
 }
 
 /** One tapered capsule, fixed to a joint: two balls and the cone that touches both. */
@@ -92,6 +84,7 @@ export interface Clip {
   facts: [string, string][];
 }
 
+/** A thing of the world: triangles in world, with one colour. */
 export interface WorldMesh {
   vertices: Float32Array;
   faces: number[];

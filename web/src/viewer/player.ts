@@ -141,7 +141,7 @@ export class Player {
     const size = Math.max(0.5, ...this.bodies.map(bodySize)) + (this.isApart ? (this.bodies.length - 1) * ASIDE_M : 0);
     const at = this.root.clone();
     at.y = this.page.groundM + 0.5 * bodySize(body);
-    this.stage.look(view, at, pathHeading(body), size);
+    this.stage.look(view, at, body.heading(), size);
   }
 
   private buildBar(bar: HTMLElement): void {
@@ -169,7 +169,7 @@ export class Player {
     }
     add("follow", "Follow", "Camera follows the body (F)", () => this.toggleFollow());
     this.buttons.get("follow")!.setAttribute("aria-pressed", "true");
-    if (this.page.clips.length > 1) add("apart", "Side by side", "Side by side, or in one place (S)", () => this.toggleApart());
+    if (this.page.clips.length > 1) add("apart", "Side by side", "Side by side, or in one place (S)", () => (this.isApart = !this.isApart));
     add("facts", "Facts", "What is known of the clips", () => (this.facts.hidden = !this.facts.hidden));
     add("help", "?", "Keys (?)", () => this.host.querySelector("dialog")!.showModal());
   }
@@ -191,10 +191,6 @@ export class Player {
   private toggleFollow(): void {
     this.isFollowing = !this.isFollowing;
     this.buttons.get("follow")!.setAttribute("aria-pressed", String(this.isFollowing));
-  }
-
-  private toggleApart(): void {
-    this.isApart = !this.isApart;
   }
 
   private press(event: KeyboardEvent): void {
@@ -222,7 +218,7 @@ export class Player {
       "7": () => this.look("top"),
       "0": () => this.look("free"),
       f: () => this.toggleFollow(),
-      s: () => this.toggleApart(),
+      s: () => (this.isApart = !this.isApart),
       "?": () => this.host.querySelector("dialog")!.showModal(),
     };
     const act = keys[event.key.length === 1 ? event.key.toLowerCase() : event.key];
@@ -240,12 +236,4 @@ function bodySize(body: Body): number {
     high = Math.max(high, body.pose.positions[p]);
   }
   return Math.max(0.2, high - low);
-}
-
-/** Direction of the root's way on the ground [rad], 0 = +Z; a body that stays is seen from +Z. */
-function pathHeading(body: Body): number {
-  const { roots } = body.clip.framesAt(0)!;
-  const last = roots.length - 3;
-  const [x, z] = [roots[last] - roots[0], roots[last + 2] - roots[2]];
-  return Math.hypot(x, z) < 0.3 ? 0 : Math.atan2(x, z);
 }

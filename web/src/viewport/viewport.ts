@@ -6,7 +6,7 @@ import { type Item, shownHash } from "../project/document";
 import { remembered } from "../project/memory";
 import type { Session } from "../project/session";
 import { isDark } from "../shell/theme";
-import { findHandles, type Handles, type PointerHit } from "../tools/handles";
+import { extensions, type Handles, type PointerHit } from "../tools/handles";
 import type { Skin } from "../viewer/body";
 import type { WorldMesh } from "../viewer/clip";
 import { discard, Stage, type View } from "../viewer/stage";
@@ -19,7 +19,7 @@ export const GHOST_TINT = "#b08ef0";
 const PICKING = new Set(["pose", "edit", "simulate"]); // tools that take joints
 const REACH_PX = 16; // of the pointer around a joint
 const ASIDE_M = 1.5;
-const SHADOW_EVERY = 6; // pictures of a drag, whose shadow may lag
+const FLUENT_MS = 25; // between frames of a renderer that can afford the shadow of a drag
 const IDLE_MS = 120; // between questions for blocks that nobody waits for
 
 /** Frames that a drag shows instead of the clip's: roots (n, 3), local rotations (n, J, 4) xyzw. */
@@ -52,6 +52,7 @@ export class Viewport {
   private isCastShown = true;
   private lastMs = performance.now();
   private idleMs = 0;
+  private paceMs = 0; // mean time between the last frames
   private readonly skins = new Map<string, ReturnType<typeof signal<Skin | null>>>();
   private readonly stops: (() => void)[] = [];
   private readonly caster = new THREE.Raycaster();
@@ -154,7 +155,7 @@ export class Viewport {
     const at = main === undefined ? new THREE.Vector3(0, 0.9, 0) : main.body.rootPosition(new THREE.Vector3()).add(main.offset);
     at.y = this.groundM + 0.85;
     const asides = this.cast.actors.filter((actor) => actor.role === "pinned").length;
-    this.stage.look(view, at, this.heading(), 1.6 + (this.isApart.peek() ? asides * ASIDE_M : 0));
+    this.stage.look(view, at, main?.body.heading() ?? 0, 1.6 + (this.isApart.peek() ? asides * ASIDE_M : 0));
     this.view.value = view;
     this.requestDraw();
   }
@@ -186,6 +187,7 @@ export class Viewport {
 
   private tick(nowMs: number): void {
     const wallS = Math.min((nowMs - this.lastMs) / 1000, 0.25); // a hidden page does not catch up
+    this.paceMs += 0.2 * (1000 * wallS - this.paceMs);
     this.lastMs = nowMs;
     const started = performance.now();
     const { session } = this;
@@ -203,7 +205,7 @@ export class Viewport {
     this.isDirty = false;
     this.pose();
     this.workMs[this.draws++ % this.workMs.length] = performance.now() - started;
-    this.stage.render(!this.isDragging || this.draws % SHADOW_EVERY === 0);
+    this.stage.render(!this.isDragging || this.paceMs < FLUENT_MS);
   }
 
   private pose(): void {
@@ -331,13 +333,10 @@ export class Viewport {
   private askDynamics(): void {
     const set = this.overlays!;
     set.dynamics = { com: undefined };
-    this.session.askDynamics().then(
-      (arrays) => {
-        set.dynamics = arrays as OverlaySet["dynamics"];
-        this.requestDraw();
-      },
-      (error) => this.session.report(error),
-    );
+    this.session.askDynamics().then((arrays) => {
+      set.dynamics = arrays as OverlaySet["dynamics"];
+      this.requestDraw();
+    }, (error) => this.session.report(error));
   }
 
   private askScenery(): void {
@@ -363,16 +362,6 @@ export class Viewport {
       },
       () => {},
     );
-  }
-
-  /** Where the main body goes [rad], 0 = +Z: from the first frames that are here. */
-  private heading(): number {
-    const main = this.cast.main;
-    const frames = main?.clip.framesAt(0);
-    if (frames == null) return 0;
-    const last = frames.roots.length - 3;
-    const [x, z] = [frames.roots[last] - frames.roots[0], frames.roots[last + 2] - frames.roots[2]];
-    return Math.hypot(x, z) < 0.3 ? 0 : Math.atan2(x, z);
   }
 
   // --- Pointers
@@ -404,7 +393,7 @@ export class Viewport {
 
   private openHandles(tool: string | null): void {
     this.handles?.dispose();
-    this.handles = tool === null ? null : (findHandles(tool)?.(this, this.session) ?? null);
+    this.handles = tool === null ? null : (extensions.get(tool)?.handles?.(this, this.session) ?? null);
     this.requestDraw();
   }
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from marey.base import InputError
@@ -41,7 +39,7 @@ def solve_clamped(
         for b in np.flatnonzero(((kinds == POINT) | (kinds == COM)) & (here.sizes[0] > (goal_m or np.inf))):
             place, size = here.places[0, b], float(here.sizes[0, b])
             targets[b, :3] = place + (goal_m or 0.0) / size * (targets[b, :3] - place)
-        step, there = replace(run, targets=targets, max_iterations=1), guess.copy()
+        step, there = run._replace(targets=targets, max_iterations=1), guess.copy()
         outcome = solver(step, there, method)
         tries += outcome.evaluations
         turn = float(measure_turns(guess, there).max())

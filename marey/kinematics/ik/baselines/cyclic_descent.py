@@ -111,7 +111,7 @@ def solve_ccd(
     evaluations, objective, and zero for the gradient, which it does not know.
     """
     joints, blocks, tolerances = pose.wxyz.shape[0], pose.errors.shape[0], layout.blocks.tolerances
-    state, B = new_state(layout, pose.root, pose.wxyz, pose.x), np.zeros((3, 3))
+    state, B = new_state(layout, pose), np.zeros((3, 3))
     moved_by, old, old_v = np.zeros((blocks, joints), dtype=np.bool_), np.empty(4), np.empty(3)
     # Which joints move which blocks
     for b in range(blocks):

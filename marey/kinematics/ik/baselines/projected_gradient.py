@@ -158,8 +158,8 @@ def solve_gradient(
     length, slope along the step, largest change.
     """
     space, method, unit, tolerances = way.space, way.method, way.unit_m, layout.blocks.tolerances
-    state, trial = new_state(layout, pose.root, pose.wxyz, pose.x), new_state(layout, pose.root, pose.wxyz, pose.x)
-    best, rows = new_state(layout, pose.root, pose.wxyz, pose.x), new_rows(layout, pose.wxyz.shape[0], pose.x.shape[0])
+    state, trial = new_state(layout, pose), new_state(layout, pose)
+    best, rows = new_state(layout, pose), new_rows(layout, pose.wxyz.shape[0], pose.x.shape[0])
     n = num_coordinates(layout, space)
     at, was_free = new_dense_model(3 * len(tolerances) + (1 if space.is_reduced else 0), n), np.ones(n, dtype=np.bool_)
     old_g, bend = np.zeros(n), np.zeros(n)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import replace
 from math import sqrt
 from typing import Final
 
@@ -36,6 +36,8 @@ REGION_COST: Final = 1.02  # [-] of the objective: goals out of reach may be a h
 NEAREST_STARTS: Final = 3  # from which no better pose is found where goals are said to be out of reach
 NEARER_M, NEARER_PART = 0.01, 0.05  # [m], [-] of the distance: poses that are nearer by less are as good
 NEAR_M: Final = 0.05  # [m] goals nearer than this are dragged, and the feet need not give way first
+CACHE_SIZE: Final = 64  # sets of tasks whose arrays are kept
+_CACHE: OrderedDict[tuple[object, ...], IKProblem] = OrderedDict()
 
 
 def compile_tasks(
@@ -48,18 +50,26 @@ def compile_tasks(
     tolerance_rad: float,
     pins: Sequence[Task] = (),
 ) -> IKProblem:
-    """Check what was asked, and look it up or compile it."""
+    """Check what was asked, and compile it; sets of tasks that differ in targets alone share their arrays."""
+    is_reduced, tolerances = body.model is not None, (tolerance_m, tolerance_rad)
+    keys = [task.key for task in (*tasks, *pins)]
+    key = (id(body.skeleton), id(limits), is_reduced, root, *frozen_joints, tolerances, len(pins), *keys)
+    known = _CACHE.get(key)
+    if known is not None:
+        return known
     for name, value in (("tolerance_m", tolerance_m), ("tolerance_rad", tolerance_rad)):
         if not 0.0 < value < np.inf:
             raise InputError(f"{name} is {value}", "Give a positive number")
-    tolerances = (float(tolerance_m), float(tolerance_rad))
-    is_reduced = body.model is not None
     # Anatomical limits bring an anatomical metric
     ease = anatomical_mobility(body.skeleton) if isinstance(limits, AnatomicalLimits) and not is_reduced else None
     if ease is None and pins and not is_reduced and all(isinstance(pin, PointTask) for pin in pins):
         # Feet of people are pinned with their orientation, those of animals by their places alone
         ease = animal_mobility(body.skeleton)
-    return compile_problem(body.skeleton, tasks, limits, is_reduced, root, frozen_joints, tolerances, pins, ease)
+    problem = compile_problem(body.skeleton, tasks, limits, is_reduced, root, frozen_joints, tolerances, pins, ease)
+    _CACHE[key] = problem
+    if len(_CACHE) > CACHE_SIZE:
+        _CACHE.popitem(last=False)
+    return problem
 
 
 def build_solver_inputs(
@@ -145,7 +155,7 @@ def _solve_with_pins(run: SolverInputs, guess: Guess, method: str, limits: Joint
         soft = guess.copy()
         for factor in SOFT_PINS:
             count = min(run.max_iterations, SOFT_ITERATIONS)
-            stage = replace(run, problem=run.problem.with_pin_weight(factor), max_iterations=count)
+            stage = run._replace(problem=run.problem.with_pin_weight(factor), max_iterations=count)
             found = _enforce_limits(stage, soft, solver(stage, soft, method), limits, method)
             spent, tries = spent + found.iterations, tries + found.evaluations
             if found.stop == REACHED:
@@ -187,10 +197,10 @@ def solve_nearest_posture(run: SolverInputs, guess: Guess) -> SolverOutcome | No
     problem, posed, spent, tries = run.problem.with_pin_weight(SOFT_PINS[0]), guess.copy(), 0, 0
     for stiffness in POSTURE_STIFFNESS:
         springs = PosePrior(mobility, stiffness * weights, guess.wxyz.copy(), guess.root.copy())
-        stage = replace(run, problem=problem.with_springs(springs), max_iterations=count)
+        stage = run._replace(problem=problem.with_springs(springs), max_iterations=count)
         found = solve_projected_lm(stage, posed)
         spent, tries = spent + found.iterations, tries + found.evaluations
-    found = solve_projected_lm(replace(run, max_iterations=count), posed)
+    found = solve_projected_lm(run._replace(max_iterations=count), posed)
     if found.stop != REACHED:
         return None
     guess.assign(posed)
@@ -205,7 +215,7 @@ def is_nearest(run: SolverInputs, outcome: SolverOutcome, body: PosedBody, limit
     """
     missing = sqrt(outcome.objective)
     for other in generate_restarts(run, body, limits, NEAREST_STARTS):
-        trial = replace(run, errors=run.errors.copy(), history=NO_HISTORY)
+        trial = run._replace(errors=run.errors.copy(), history=NO_HISTORY)
         found = sqrt(_solve_with_pins(trial, other, "projected-lm", limits).objective)
         if missing - found > max(NEARER_M, NEARER_PART * missing):
             return False
@@ -219,7 +229,7 @@ def accept_nearest(run: SolverInputs, guess: Guess, outcome: SolverOutcome) -> S
     """
     other = guess.copy()
     default = find_method("projected-lm")[1]
-    judge = replace(run, errors=run.errors.copy(), history=NO_HISTORY, max_iterations=default, variant=None)
+    judge = run._replace(errors=run.errors.copy(), history=NO_HISTORY, max_iterations=default, variant=None)
     more = solve_projected_lm(judge, other)
     if read_status(more.stop == 0, more.stop, more.objective, more.gradient) is not SolveStatus.INFEASIBLE:
         return outcome
@@ -262,7 +272,7 @@ def keep_regions(
     if float(violation.max()) <= REGION_TOL_RAD:
         return outcome, violation
     posed, errors = guess.copy(), run.errors.copy()
-    found = solve_dual_pose(replace(run, errors=errors), posed, None, True)
+    found = solve_dual_pose(run._replace(errors=errors), posed, None, True)
     outcome = outcome._replace(
         iterations=outcome.iterations + found.iterations, evaluations=outcome.evaluations + found.evaluations
     )
@@ -286,7 +296,7 @@ def _enforce_limits(
     if run.problem.bounds is not None:
         more = solve_projected_lm(run, guess)
     else:
-        more = solve_projected_lm(replace(run, space=None), guess)._replace(is_left=run.space is not None)
+        more = solve_projected_lm(run._replace(space=None), guess)._replace(is_left=run.space is not None)
     return more._replace(
         iterations=outcome.iterations + more.iterations, evaluations=outcome.evaluations + more.evaluations
     )

@@ -6,7 +6,6 @@ branch ends at a limit or a straight limb. Joints are then held to so many radia
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -102,13 +101,13 @@ def solve_frames(
         for f in np.flatnonzero(is_left):
             # The model has no pose inside the limits: go on in the full space
             pose = Guess(clip.roots[f], clip.wxyz[f], clip.x[f])
-            single = replace(run, targets=goals.targets[f], active=goals.active[f], errors=clip.errors[f])
+            single = run._replace(targets=goals.targets[f], active=goals.active[f], errors=clip.errors[f])
             more = solve_dual_pose(single, pose, p.bounds)
             clip.iterations[f] += more.iterations
             clip.stops[f], clip.objectives[f], clip.gradients[f] = more.stop, more.objective, more.gradient
         return clip, is_left
     for f in range(frames):
-        frame = replace(run, targets=goals.targets[f], active=goals.active[f], errors=clip.errors[f])
+        frame = run._replace(targets=goals.targets[f], active=goals.active[f], errors=clip.errors[f])
         last = PoseArrays(guess.root.copy(), guess.wxyz.copy(), guess.x.copy(), np.zeros_like(frame.errors))
         outcome = solve_with_restarts(frame, guess, method, body, limits, restarts=0)
         clip.stops[f], clip.iterations[f], is_left[f] = outcome.stop, outcome.iterations, outcome.is_left
@@ -165,7 +164,7 @@ def follow_branch(
     for k in range(1, steps + 1):
         there = here.copy()
         count = run.max_iterations if k == steps else min(run.max_iterations, SUBSTEP_ITERATIONS)
-        step = replace(run, targets=targets[k], max_iterations=count, history=run.history[:0])
+        step = run._replace(targets=targets[k], max_iterations=count, history=run.history[:0])
         outcome = solve_projected_lm(step, there)
         spent, tries = spent + outcome.iterations, tries + outcome.evaluations
         turn = float(measure_turns(here, there).max())
@@ -174,8 +173,8 @@ def follow_branch(
             is_held = True
             if is_pin.any():
                 # The nearest pose in turns, whatever the metric of the steps
-                pins = replace(step, active=run.active & is_pin, errors=run.errors.copy(), variant=None)
-                spent += solve_projected_lm(replace(pins, metric=np.zeros((0, 0))), there).iterations
+                pins = step._replace(active=run.active & is_pin, errors=run.errors.copy(), variant=None)
+                spent += solve_projected_lm(pins._replace(metric=np.zeros((0, 0))), there).iterations
         here = there
     guess.assign(here)
     size = measure_blocks(problem, run.targets[None], run.active[None], here.root[None], here.wxyz[None]).sizes[0]

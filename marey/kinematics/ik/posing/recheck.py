@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, kernel
+from marey.base import BoolArray, FloatArray, patient_kernel
 from marey.kinematics.ik.problem import IKProblem, list_ancestors
 from marey.kinematics.ik.state import COM, LOOK_AT, ORIENTATION, POINT, JointArrays, MassPoints, TaskBlocks
 from marey.lie.kernels import conjugate, log, multiply, quaternion_at, rotate, row3
@@ -33,7 +33,7 @@ def measure_blocks(
     return MeasuredBlocks(*measure_poses(tree, blocks, mass, arrays))
 
 
-@kernel
+@patient_kernel
 def measure_poses(
     tree: tuple[Any, ...], blocks: tuple[Any, ...], mass: tuple[Any, ...], poses: tuple[Any, ...]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -8,12 +8,13 @@ over them gives a pose inside. All of a synergy, both legs say, lie in balls aro
 
 from __future__ import annotations
 
+from math import atan2, cos, sin
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import FloatArray, IntArray, inline_kernel, kernel
+from marey.base import FloatArray, IntArray, inline_kernel, kernel, patient_kernel
 from marey.kinematics.limits.contract import CheckArrays
 from marey.lie.kernels import (
     Quaternion,
@@ -74,7 +75,7 @@ def swing_and_twist(q: Quaternion) -> Vector:
     r"""Coordinates (s_y, s_z, t) of :math:`q = \exp(0, s_y, s_z) \exp(t, 0, 0)`."""
     w, x, y, z = q
     n = np.sqrt(w * w + x * x)
-    twist = 2.0 * np.arctan2(x, w)
+    twist = 2.0 * atan2(x, w)
     # A twist beyond half a turn is one the other way
     if twist > np.pi:
         twist -= 2.0 * np.pi
@@ -86,7 +87,7 @@ def swing_and_twist(q: Quaternion) -> Vector:
     c, s = w / n, x / n
     u, v = c * y - s * z, c * z + s * y
     size = np.sqrt(u * u + v * v)
-    scale = 2.0 * np.arctan2(size, n) / size if size > 1e-12 else 2.0 / n
+    scale = 2.0 * atan2(size, n) / size if size > 1e-12 else 2.0 / n
     # q and -q are one rotation: the swing has a positive real part, whatever the sign of w
     return scale * u, scale * v, twist
 
@@ -109,7 +110,7 @@ def _coordinate_gradient(swing_y: float, swing_z: float, twist: float, g: Vector
         g[0] * b[1] + g[1] * b[2] + rest * b[0],
         g[0] * c[1] + g[1] * c[2] + rest * c[0],
     )
-    return unrotate((np.cos(0.5 * twist), np.sin(0.5 * twist), 0.0, 0.0), body)
+    return unrotate((cos(0.5 * twist), sin(0.5 * twist), 0.0, 0.0), body)
 
 
 @inline_kernel
@@ -459,7 +460,7 @@ def measure_bounds(wxyz: FloatArray, tables: AnatomicalTables, near_rad: float) 
     return BoundDistances(values, joints, gradients)
 
 
-@kernel
+@patient_kernel
 def measure_violation(wxyz: FloatArray, fields: tuple[NDArray[Any], ...]) -> FloatArray:
     """How far each joint of one pose ``(J, 4)`` is outside ``(J,)`` [rad], as :func:`check_anatomy` has it.
 

@@ -6,56 +6,33 @@ import * as THREE from "three";
 import type { LiveFrame, Session } from "../../project/session";
 import { Icon } from "../../shell/icons";
 import { discard } from "../../viewer/stage";
-import type { Viewport } from "../../viewport/viewport";
-import { type HandleFactory, registerHandles } from "../handles";
-import { registerPart, settingsToSend, type ToolPartProps } from "../panel";
+import { extensions, type HandleFactory, type ToolPartProps } from "../handles";
+import { beginLive, endLive, LiveEnd, pressLive, running, steer } from "../live";
+import { settingsToSend } from "../panel";
 import { LivePlot, PLOTS, Trace } from "../plot";
 import { show as showValue } from "../results";
 
-type Args = Record<string, unknown>;
-
-/** One live session at a time: its tool, and what its last frame told. */
-const running = signal<string | null>(null);
+/** What the last frame of a session told. */
 const facts = signal<Record<string, unknown>>({});
 let trace = new Trace();
 /** Frames of the soft body as they came, and the one that is shown again after the end. */
 const film: LiveFrame[] = [];
 const FILM_FRAMES = 2400; // 40 s
 const replayAt = signal<number | null>(null);
-let channel: string | null = null;
 let draw: (frame: LiveFrame) => void = () => {};
 
-function begin(session: Session, tool: string, settings: Args): void {
-  if (channel !== null) return;
-  session.pause();
+function begin(session: Session, tool: string, settings: Record<string, unknown>): void {
   facts.value = {};
   trace = new Trace();
   film.length = 0;
   replayAt.value = null;
-  channel = session.openChannel((frame) => {
+  beginLive(session, tool, settings, (frame) => {
     trace.note(frame.facts);
     if (tool === "muscle" && film.length < FILM_FRAMES) film.push(frame);
     facts.value = frame.facts;
     draw(frame);
   });
-  running.value = tool;
-  session.sendLive(channel, "begin", tool, settings);
 }
-
-function steer(session: Session, args: Args): void {
-  if (channel !== null) session.sendLive(channel, "move", running.peek()!, args);
-}
-
-function finish(session: Session, viewport: Viewport, isKept: boolean): void {
-  if (channel === null) return;
-  session.sendLive(channel, "end", running.peek()!, isKept ? {} : { cancel: true });
-  session.closeChannel(channel);
-  channel = null;
-  running.value = null;
-  replayAt.value = film.length > 1 ? 0 : null;
-  viewport.hold(null);
-}
-
 
 const simulateHandles: HandleFactory = (viewport, session) => {
   const balls = new THREE.InstancedMesh(new THREE.SphereGeometry(0.11, 20, 14), new THREE.MeshStandardMaterial({ color: "#e0a76f", roughness: 0.6 }), 32);
@@ -104,9 +81,10 @@ const simulateHandles: HandleFactory = (viewport, session) => {
       const joints = viewport.jointPositions;
       if (grip >= 0 && joints !== null) rope.geometry.setFromPoints([new THREE.Vector3().fromArray(joints, 3 * grip), hand]);
     },
+    key: (event) => pressLive(session, viewport, event),
     cursor: (hit) => (running.peek() === "simulate" && hit.joint !== null ? "grab" : ""),
     dispose() {
-      finish(session, viewport, true);
+      endLive(session, viewport, true);
       discard(balls, rope);
     },
   };
@@ -185,7 +163,7 @@ const muscleHandles: HandleFactory = (viewport, session) => {
   };
   return {
     dispose() {
-      finish(session, viewport, false);
+      endLive(session, viewport, false);
       film.length = 0;
       replayAt.value = null;
       clear();
@@ -205,6 +183,7 @@ function MusclePart({ studio, tool }: ToolPartProps) {
       <div class="fields">
         <p class="note plain">The scene runs by its own programme; a slider takes a muscle over by hand.</p>
         <button type="button" class="button main wide" onClick={() => begin(session, tool.id, settingsToSend(studio, tool))}><Icon name="play" size={15} /> Start the scene</button>
+        <button type="button" class="button wide" onClick={() => session.start(tool.id, "", settingsToSend(studio, tool))}><Icon name="export" size={15} /> Compute and save as GLB</button>
         {replayAt.value !== null && <Replay />}
       </div>
     );
@@ -223,7 +202,10 @@ function MusclePart({ studio, tool }: ToolPartProps) {
         <button type="button" onClick={() => steer(session, { reset: true })}>Back to rest</button>
       </div>
       <LiveFacts names={["time_s", "step_ms"]} />
-      <LiveEnd session={session} viewport={viewport} />
+      <button type="button" class="button main wide" onClick={() => {
+        endLive(session, viewport, false);
+        replayAt.value = film.length > 1 ? 0 : null;
+      }}>End and replay</button>
     </div>
   );
 }
@@ -278,16 +260,5 @@ function LiveFacts({ names }: { names: string[] }) {
   );
 }
 
-function LiveEnd({ session, viewport }: { session: Session; viewport: Viewport }) {
-  return (
-    <div class="pair even">
-      <button type="button" class="button main" onClick={() => finish(session, viewport, true)}>Keep it</button>
-      <button type="button" class="button" onClick={() => finish(session, viewport, false)}>Discard</button>
-    </div>
-  );
-}
-
-registerHandles("simulate", simulateHandles);
-registerHandles("muscle", muscleHandles);
-registerPart("simulate", SimulatePart, ["time_s", "commands", "seconds"]);
-registerPart("muscle", MusclePart, ["activations", "goals", "seconds", "iterations"]);
+extensions.set("simulate", { handles: simulateHandles, View: SimulatePart, hides: ["time_s", "commands", "seconds"] });
+extensions.set("muscle", { handles: muscleHandles, View: MusclePart });

@@ -5,7 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 import type { Session } from "../../project/session";
 import { Icon } from "../../shell/icons";
 import { cssColour } from "../../shell/theme";
-import { registerPart, type ToolPartProps } from "../panel";
+import { extensions, type ToolPartProps } from "../handles";
 
 type Row = { id: string; name: string; tags?: string[]; duration_s?: number };
 type Found = { table?: Row[]; clips?: string[]; takes?: string[] };
@@ -31,12 +31,11 @@ function Thumbnail({ session, clip }: { session: Session; clip: string }) {
     let figure: Figure | null = null;
     const watch = new IntersectionObserver(([entry]) => {
       // Only what is seen is asked for, once
-      if (!entry.isIntersecting || figures.has(clip)) return;
-      figures.set(clip, session.ask("thumbnail", { clip }).then(({ value, arrays }) => ({ places: arrays.places as Float32Array, ...(value as { report: { parents: number[]; seconds: number } }).report })));
+      if (!entry.isIntersecting) return;
+      if (!figures.has(clip)) figures.set(clip, session.ask("thumbnail", { clip }).then(({ value, arrays }) => ({ places: arrays.places as Float32Array, ...(value as { report: { parents: number[]; seconds: number } }).report })));
       figures.get(clip)!.then((found) => (figure = found), () => {});
     });
     watch.observe(canvas.current!);
-    figures.get(clip)?.then((found) => (figure = found), () => {});
     const timer = setInterval(() => {
       const c = canvas.current?.getContext("2d");
       if (c == null || figure === null) return;
@@ -65,31 +64,25 @@ function LibraryPart({ studio }: ToolPartProps) {
   const words = useSignal("");
   const rows = useSignal<Row[] | null>(null);
   const loading = useSignal<string | null>(null);
+  const ask = async (args: Record<string, unknown>): Promise<Found> => ((await session.tryAsk("library", args))?.value ?? {}) as Found;
   useEffect(() => {
-    const timer = setTimeout(() => {
-      session.ask("library", { action: "search", text: words.value }).then(({ value }) => (rows.value = (value as Found).table ?? []), (error) => session.report(error));
+    const timer = setTimeout(async () => {
+      rows.value = (await ask({ action: "search", text: words.value })).table ?? rows.peek();
     }, PAUSE_MS);
     return () => clearTimeout(timer);
   }, [words.value]);
   const load = async (row: Row): Promise<void> => {
     loading.value = row.id;
-    try {
-      const found = (await session.ask("library", { action: "load", clip: row.id })).value as Found;
-      session.selectMade(found.takes?.[0], found.clips?.[0]);
-    } catch (error) {
-      session.report(error);
-    }
+    const found = await ask({ action: "load", clip: row.id });
+    session.selectMade(found.takes?.[0], found.clips?.[0]);
     loading.value = null;
   };
   const keep = async (): Promise<void> => {
     const item = session.selected.peek();
-    if (item === null) return;
-    try {
-      rows.value = ((await session.ask("library", { action: "add", motion: item.id })).value as Found).table ?? rows.peek();
-      session.toast("good", "The selected motion is in your library");
-    } catch (error) {
-      session.report(error);
-    }
+    const { table } = await ask({ action: "add", motion: item?.id });
+    if (table === undefined) return;
+    rows.value = table;
+    session.toast("good", "The selected motion is in your library");
   };
   return (
     <>
@@ -115,4 +108,4 @@ function LibraryPart({ studio }: ToolPartProps) {
   );
 }
 
-registerPart("library", LibraryPart, ["action", "text", "clip", "motion", "tags", "behaviour", "speed_mps"]);
+extensions.set("library", { View: LibraryPart, hides: ["action", "text", "clip", "motion", "tags", "behaviour", "speed_mps"] });

@@ -11,8 +11,8 @@ import { Icon } from "../../shell/icons";
 import { cssColour } from "../../shell/theme";
 import { discard } from "../../viewer/stage";
 import { GHOST_TINT, type Viewport } from "../../viewport/viewport";
-import { type HandleFactory, type PointerHit, registerHandles } from "../handles";
-import { changeSetting, registerPart, type ToolPartProps } from "../panel";
+import { extensions, type HandleFactory, type PointerHit, type ToolPartProps } from "../handles";
+import { changeSetting } from "../panel";
 import { type Add, ADDS, addThing, asSketch, type Handle, type Item, listFields, listHandles, moveHandle, newSketch, type Point2, removeThing, type SketchTree } from "./sketch";
 
 const REACH_PX = 14;
@@ -28,6 +28,14 @@ function sketchOf(session: Session): SketchTree | null {
 
 function edit(session: Session, patches: DocumentPatch[]): void {
   if (patches.length > 0) void session.change("edit_world", { root: "sketch", patches });
+}
+
+function removePicked(session: Session): void {
+  const sketch = sketchOf(session);
+  const handle = listHandles(sketch).find(({ id }) => id === picked.peek());
+  if (sketch === null || handle === undefined) return;
+  edit(session, removeThing(sketch, handle.owner));
+  picked.value = null;
 }
 
 /** Outlines and handles of a sketch as lines and points of the scene. */
@@ -150,12 +158,6 @@ const makeHandles: HandleFactory = (viewport, session) => {
     viewport.requestDraw();
   };
   const stops = [session.project.subscribe(draw), session.jobs.subscribe(draw), picked.subscribe(draw)];
-  const remove = (): void => {
-    const [sketch, handle] = [sketchOf(session), drawing.handles.find(({ id }) => id === picked.peek())];
-    if (sketch === null || handle === undefined) return;
-    edit(session, removeThing(sketch, handle.owner));
-    picked.value = null;
-  };
   return {
     pointerDown(hit) {
       const [sketch, what] = [sketchOf(session), adding.peek()];
@@ -210,7 +212,7 @@ const makeHandles: HandleFactory = (viewport, session) => {
       draw();
     },
     key(event) {
-      if (event.key === "Delete" || event.key === "Backspace") remove();
+      if (event.key === "Delete" || event.key === "Backspace") removePicked(session);
       else if (event.key === "Escape" && adding.peek() !== null) adding.value = null;
       else return false;
       return true;
@@ -231,11 +233,9 @@ function PathPart({ studio, tool }: ToolPartProps) {
   // The tree goes into the recipe, so that it stands for itself
   useEffect(() => changeSetting(studio, tool.id, "sketch", sketch), [sketch]);
   const shipped = tool.parameters.find(({ name }) => name === "shipped")?.choices ?? [];
-  const load = (name: string): void => {
-    session.ask("shipped_sketch", { name }).then(
-      ({ value }) => edit(session, [{ path: [], value: (value as { report: { sketch: SketchTree } }).report.sketch }]),
-      (error) => session.report(error),
-    );
+  const load = async (name: string): Promise<void> => {
+    const answer = await session.tryAsk("shipped_sketch", { name });
+    if (answer !== null) edit(session, [{ path: [], value: (answer.value as { report: { sketch: SketchTree } }).report.sketch }]);
   };
   const handle = listHandles(sketch).find(({ id }) => id === picked.value);
   const number = (label: string, value: number | undefined, unit: string, set: (value: number) => void, placeholder = "") => (
@@ -249,7 +249,7 @@ function PathPart({ studio, tool }: ToolPartProps) {
       <p class="note" style={{ margin: 0 }}>
         {adding.value !== null ? `Click on the ground: ${adding.value}. Esc ends.` : sketch === null ? "Draw a first path, then drag its points in the viewport." : "Drag points and things on the ground; Delete removes the picked one."}
       </p>
-      <select class="control" aria-label="Load a sketch that ships" value="" onChange={(event) => event.currentTarget.value !== "" && load(event.currentTarget.value)}>
+      <select class="control" aria-label="Load a sketch that ships" value="" onChange={(event) => event.currentTarget.value !== "" && void load(event.currentTarget.value)}>
         <option value="">Load a sketch that ships…</option>
         {shipped.filter((name) => name !== "").map((name) => <option key={name} value={name}>{name}</option>)}
       </select>
@@ -269,10 +269,7 @@ function PathPart({ studio, tool }: ToolPartProps) {
             <fieldset class="picked" style={{ display: "grid", gap: "8px", border: "1px solid var(--line)", borderRadius: "6px" }}>
               <legend>{handle.label}</legend>
               {listFields(sketch, handle.owner).map(({ path, name, value, unit }) => number(name, value, unit, (to) => edit(session, [{ path, value: to }])))}
-              <button type="button" class="button" disabled={removeThing(sketch, handle.owner).length === 0} onClick={() => {
-                edit(session, removeThing(sketch, handle.owner));
-                picked.value = null;
-              }}><Icon name="close" size={13} /> Remove</button>
+              <button type="button" class="button" disabled={removeThing(sketch, handle.owner).length === 0} onClick={() => removePicked(session)}><Icon name="close" size={13} /> Remove</button>
             </fieldset>
           )}
         </>
@@ -281,5 +278,4 @@ function PathPart({ studio, tool }: ToolPartProps) {
   );
 }
 
-registerHandles("path", makeHandles);
-registerPart("path", PathPart, ["sketch", "shipped"]);
+extensions.set("path", { handles: makeHandles, View: PathPart, hides: ["sketch", "shipped"] });

@@ -101,25 +101,18 @@ function tipOf([x, z]: Point2, headingDeg: number): Point3 {
 export function moveHandle(sketch: SketchTree, id: string, x: number, z: number): DocumentPatch[] {
   const [name, second, part] = id.split("/");
   const at: Point2 = [round(x), round(z)];
-  if (name === "path") {
-    const points = sketch.path!.points!;
-    const index = Number(second);
-    const patches: DocumentPatch[] = [{ path: ["path", "points", index], value: at }];
-    // The start and the goal go with the ends of their path
-    for (const [end, place] of [["start", 0], ["goal", points.length - 1]] as const) {
-      const { position } = sketch[end];
-      if (index === place && Math.hypot(position[0] - points[index][0], position[1] - points[index][1]) < 1e-6) patches.push({ path: [end, "position"], value: at });
-    }
-    return patches;
-  }
-  if (name === "start" || name === "goal") {
-    if (second === "heading") return [{ path: [name, "heading_deg"], value: headingFrom(sketch[name].position, x, z) }];
+  if ((name === "start" || name === "goal") && second === "heading") return [{ path: [name, "heading_deg"], value: headingFrom(sketch[name].position, x, z) }];
+  if (name === "path" || name === "start" || name === "goal") {
     const points = sketch.path?.points ?? [];
-    const place = name === "start" ? 0 : points.length - 1;
-    const [was, end] = [sketch[name].position, points[place]];
-    const patches: DocumentPatch[] = [{ path: [name, "position"], value: at }];
-    if (end !== undefined && Math.hypot(was[0] - end[0], was[1] - end[1]) < 1e-6) patches.push({ path: ["path", "points", place], value: at });
-    return patches;
+    const moved = new Map<string, DocumentPatch>([[id, { path: name === "path" ? ["path", "points", Number(second)] : [name, "position"], value: at }]]);
+    // The start and the goal go with the ends of their path, and these with them
+    for (const [end, place] of [["start", 0], ["goal", points.length - 1]] as const) {
+      const [position, point] = [sketch[end].position, points[place]];
+      if (point === undefined || Math.hypot(position[0] - point[0], position[1] - point[1]) >= 1e-6) continue;
+      if (name === end) moved.set(`path/${place}`, { path: ["path", "points", place], value: at });
+      else if (id === `path/${place}`) moved.set(end, { path: [end, "position"], value: at });
+    }
+    return [...moved.values()];
   }
   const [kind, index] = [name as Kind, Number(second)];
   const item = sketch[kind]![index];

@@ -1,6 +1,7 @@
 /** Physics: the worst stretch becomes a range, its repair a ghost, and the ghost is accepted or refused. */
 
-import { changeSetting, registerPart, type ToolPartProps } from "../panel";
+import { extensions, type ToolPartProps } from "../handles";
+import { changeSetting } from "../panel";
 import { openTool } from "../../shell/context";
 import { shownCurves } from "../../shell/tracks";
 import { PLOTS } from "../plot";
@@ -77,5 +78,5 @@ function RepairPart({ studio }: ToolPartProps) {
   );
 }
 
-registerPart("physics", PhysicsPart);
-registerPart("repair", RepairPart);
+extensions.set("physics", { View: PhysicsPart });
+extensions.set("repair", { View: RepairPart });

@@ -8,8 +8,8 @@ import { Icon } from "../../shell/icons";
 import { discard } from "../../viewer/stage";
 import type { Viewport } from "../../viewport/viewport";
 import { DragChannel } from "../drag";
-import { type HandleFactory, registerHandles } from "../handles";
-import { registerPart, settingsToSend, type ToolPartProps } from "../panel";
+import { extensions, type HandleFactory, type ToolPartProps } from "../handles";
+import { settingsToSend } from "../panel";
 
 const PATIENCE_MS = 4000; // for the result of a command after the release
 
@@ -64,7 +64,7 @@ function effectorHandles(toolId: string, place: (joint: string, viewport: Viewpo
         if (drag === null) return;
         target.copy(viewport.facingHit(hit, start));
         // Drawn with the answer: a picture of its own for the marker would keep the answer waiting
-        drag.move({ joint: session.joint.peek(), target: target.toArray() });
+        drag.move({ joint: session.joint.peek(), target: target.toArray() }, hit.event.timeStamp);
       },
       pointerUp() {
         marker.visible = false;
@@ -123,16 +123,21 @@ function togglePin(viewport: Viewport | null, joint: string): void {
   viewport.pins.value = pins;
 }
 
-function PosePart({ studio }: ToolPartProps) {
+const NOTES: Record<string, string> = {
+  pose: "Drag a joint in the viewport, or a point of its trail (Shift T) at another time. The release sets keys at the playhead, in a layer of the take.",
+  edit: "Drag a joint at the playhead: the motion around it changes as little as needed, and contacts can still carry it.",
+};
+
+function PosePart({ studio, tool }: ToolPartProps) {
   const viewport = studio.viewport.value;
   const pins = [...(viewport?.pins.value ?? [])];
   const joint = studio.session.joint.value;
   return (
     <div class="fields">
-      <p class="note plain">Drag a joint in the viewport, or a point of its trail (Shift T) at another time. The release sets keys at the playhead, in a layer of the take.</p>
+      <p class="note plain">{NOTES[tool.id]}</p>
       <div class="pair go">
         <span class="with-icon"><Icon name="joints" size={15} /><span class="cut">{joint ?? "no joint is picked"}</span></span>
-        <button type="button" class="button" disabled={joint === null} onClick={() => joint !== null && togglePin(viewport, joint)}>{joint !== null && pins.includes(joint) ? "Unpin" : "Pin"} <kbd>P</kbd></button>
+        {tool.id === "pose" && <button type="button" class="button" disabled={joint === null} onClick={() => joint !== null && togglePin(viewport, joint)}>{joint !== null && pins.includes(joint) ? "Unpin" : "Pin"} <kbd>P</kbd></button>}
       </div>
       {pins.length > 0 && <div class="segments">{pins.map((pin) => <button type="button" key={pin} title="Unpin" onClick={() => togglePin(viewport, pin)}>{pin} ×</button>)}</div>}
       {dragReport.sentence.value !== "" && <p class="muted" role="status">{dragReport.sentence.value}</p>}
@@ -140,16 +145,9 @@ function PosePart({ studio }: ToolPartProps) {
   );
 }
 
-function EditPart() {
-  return (
-    <div class="fields">
-      <p class="note plain">Drag a joint at the playhead: the motion around it changes as little as needed, and contacts can still carry it.</p>
-      {dragReport.sentence.value !== "" && <p class="muted" role="status">{dragReport.sentence.value}</p>}
-    </div>
-  );
-}
-
-registerHandles("pose", effectorHandles("pose", (joint, viewport) => ({ joint, pins: [...viewport.pins.peek()].filter((pin) => pin !== joint) })));
-registerHandles("edit", effectorHandles("edit", (point) => ({ point })));
-registerPart("pose", PosePart, ["time_s", "joint", "layer", "pins", "free", "deviations"]);
-registerPart("edit", EditPart, ["point", "time_s"]);
+extensions.set("pose", {
+  handles: effectorHandles("pose", (joint, viewport) => ({ joint, pins: [...viewport.pins.peek()].filter((pin) => pin !== joint) })),
+  View: PosePart,
+  hides: ["time_s", "joint", "layer", "pins", "free", "deviations"],
+});
+extensions.set("edit", { handles: effectorHandles("edit", (point) => ({ point })), View: PosePart, hides: ["point", "time_s"] });

@@ -3,14 +3,15 @@
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import * as THREE from "three";
-import type { LiveFrame, Session } from "../../project/session";
+import type { Session } from "../../project/session";
 import { chooseFiles } from "../../shell/files";
 import { Icon } from "../../shell/icons";
 import { cssColour } from "../../shell/theme";
 import { discard } from "../../viewer/stage";
 import type { Viewport } from "../../viewport/viewport";
-import { type HandleFactory, registerHandles } from "../handles";
-import { registerPart, settingsOf, settingsToSend, type ToolPartProps } from "../panel";
+import { extensions, type HandleFactory, type ToolPartProps } from "../handles";
+import { beginLive, endLive, LiveEnd, pressLive, running, steer } from "../live";
+import { settingsOf, settingsToSend } from "../panel";
 import { Drive, type Pad } from "./drive";
 
 const JOINTS = 22; // of the walkers' skeleton
@@ -25,73 +26,33 @@ interface WalkFacts {
   remarks: string[];
 }
 
-/** The walk that goes on: its channel, and what its last frame told. */
+/** What the last frame of a walk told. */
 const facts = signal<WalkFacts | null>(null);
-const isWalking = signal(false);
 const styles = signal<string[]>([]);
-let channel: string | null = null;
 let drive = new Drive();
-let request = 0;
 
 function begin(session: Session, viewport: Viewport, settings: Record<string, unknown>): void {
-  if (channel !== null) return;
-  if (session.main.peek() !== null && session.main.peek()!.joints.length !== JOINTS) {
-    session.toast("warning", `The selected motion has ${session.main.peek()!.joints.length} joints, a walker has ${JOINTS}`, "Select a motion of the plain body to see the walk; it is recorded all the same");
+  const joints = session.main.peek()?.joints.length ?? JOINTS;
+  if (joints !== JOINTS) {
+    session.toast("warning", `The selected motion has ${joints} joints, a walker has ${JOINTS}`, "Select a motion of the plain body to see the walk; it is recorded all the same");
   }
-  session.pause();
+  facts.value = null;
   drive = new Drive(Number(settings.speed ?? 0));
-  channel = session.openChannel((frame) => {
-    show(viewport, frame);
-    for (const sentence of (frame.facts.refused as string[] | undefined) ?? []) session.toast("warning", sentence, "");
+  const hasBegun = beginLive(session, "walk", settings, ({ arrays, facts: told }) => {
+    viewport.hold({ roots: arrays.pose_root as Float32Array, rotations: arrays.pose_rotations as Float32Array });
+    facts.value = told as unknown as WalkFacts;
   });
-  session.sendLive(channel, "begin", "walk", settings);
-  isWalking.value = true;
+  if (!hasBegun) return;
   viewport.canvas.focus({ preventScroll: true });
   let last = performance.now();
-  const step = (): void => {
-    const now = performance.now();
+  const step = (now: number): void => {
+    if (running.peek() !== "walk") return;
     const changes = drive.read(Math.min((now - last) / 1000, 0.1), findPad());
     last = now;
     if (changes !== null) steer(session, { ...changes });
-    request = requestAnimationFrame(step);
+    requestAnimationFrame(step);
   };
-  request = requestAnimationFrame(step);
-}
-
-function steer(session: Session, changes: Record<string, unknown>, speed?: number): void {
-  if (channel === null) return;
-  if (speed !== undefined) drive.adopt(speed);
-  session.sendLive(channel, "move", "walk", changes);
-}
-
-/** End the walk: as a take, or as if it had not been. */
-function finish(session: Session, viewport: Viewport | null, isKept: boolean): void {
-  if (channel === null) return;
-  cancelAnimationFrame(request);
-  session.sendLive(channel, "end", "walk", isKept ? {} : { cancel: true });
-  session.closeChannel(channel);
-  channel = null;
-  isWalking.value = false;
-  facts.value = null;
-  drive.release();
-  viewport?.hold(null);
-  if (!isKept) return;
-  // The take is selected when it comes
-  const known = new Set(Object.keys(session.project.peek()?.takes ?? {}));
-  const stop = session.project.subscribe((project) => {
-    const id = Object.keys(project?.takes ?? {}).find((each) => !known.has(each));
-    if (id === undefined) return;
-    queueMicrotask(() => stop());
-    session.select({ kind: "take", id });
-    session.seek(0);
-  });
-  setTimeout(() => stop(), 30_000);
-}
-
-function show(viewport: Viewport, { arrays, facts: told }: LiveFrame): void {
-  if (arrays.pose_rotations === undefined) return;
-  viewport.hold({ roots: arrays.pose_root as Float32Array, rotations: arrays.pose_rotations as Float32Array });
-  facts.value = told as unknown as WalkFacts;
+  requestAnimationFrame(step);
 }
 
 /** The first gamepad that is plugged in. */
@@ -122,22 +83,18 @@ const makeHandles: HandleFactory = (viewport, session) => {
     if (prints.instanceColor !== null) prints.instanceColor.needsUpdate = true;
     viewport.requestDraw();
   });
-  const lift = (event: KeyboardEvent): void => void drive.press(event.key, false);
-  window.addEventListener("keyup", lift);
-  const blur = (): void => drive.release();
-  window.addEventListener("blur", blur);
+  const hearing = new AbortController();
+  window.addEventListener("keyup", (event) => void drive.press(event.key, false), hearing);
+  window.addEventListener("blur", () => drive.release(), hearing);
   return {
     key(event) {
-      if (!isWalking.peek() || event.ctrlKey || event.metaKey) return false;
-      if (event.key === "Enter") finish(session, viewport, true);
-      else if (event.key === "Escape") finish(session, viewport, false);
-      else return drive.press(event.key, true);
-      return true;
+      if (running.peek() !== "walk" || event.ctrlKey || event.metaKey) return false;
+      return pressLive(session, viewport, event) || drive.press(event.key, true);
     },
     dispose() {
-      finish(session, viewport, true);
-      window.removeEventListener("keyup", lift);
-      window.removeEventListener("blur", blur);
+      endLive(session, viewport, true);
+      facts.value = null;
+      hearing.abort();
       stop();
       discard(prints);
     },
@@ -155,13 +112,16 @@ function WalkPart({ studio, tool }: ToolPartProps) {
   }, []);
   // Sliders steer as well
   const { speed, run, turn_rate, leg_length_m } = settingsOf(studio, tool);
-  useEffect(() => steer(session, { speed }, Number(speed)), [speed]);
+  useEffect(() => {
+    drive.adopt(Number(speed));
+    steer(session, { speed });
+  }, [speed]);
   useEffect(() => steer(session, { run }), [run]);
   useEffect(() => steer(session, { turn_rate }), [turn_rate]);
   useEffect(() => (leg_length_m === null ? undefined : steer(session, { leg_length_m })), [leg_length_m]);
   const told = facts.value;
   if (viewport === null) return null;
-  if (!isWalking.value) {
+  if (running.value !== tool.id) {
     return (
       <div class="fields">
         <p class="note" style={{ margin: 0 }}>Drive with W A S D or the arrows, Shift runs, Space jumps; or with a gamepad: left stick, A jumps, right trigger runs.</p>
@@ -190,13 +150,9 @@ function WalkPart({ studio, tool }: ToolPartProps) {
         {(told?.obstacles.length ?? 0) > 0 && <button type="button" onClick={() => steer(session, { clear_obstacles: true })}>Clear {told!.obstacles.length}</button>}
       </div>
       {(told?.remarks.length ?? 0) > 0 && <p class="note" style={{ margin: 0 }}>{told!.remarks.at(-1)}</p>}
-      <div class="pair even">
-        <button type="button" class="button main" onClick={() => finish(session, viewport, true)}>Keep as a take <kbd>↵</kbd></button>
-        <button type="button" class="button" onClick={() => finish(session, viewport, false)}>Discard <kbd>Esc</kbd></button>
-      </div>
+      <LiveEnd session={session} viewport={viewport} />
     </div>
   );
 }
 
-registerHandles("walk", makeHandles);
-registerPart("walk", WalkPart, ["commands", "seconds"]);
+extensions.set("walk", { handles: makeHandles, View: WalkPart, hides: ["commands", "seconds"] });

@@ -1,0 +1,36 @@
+"""Write `long_tests.txt` from measured processor times: what `make test` leaves to `make test-long`.
+
+    mkdir times && pytest -m "not slow and not browser and not timing" -n 2 --dist loadfile --processor-times times
+    python tests/list_long_tests.py times
+
+Run it twice and list from the second run: the first compiles. A test is long where one of its cases takes more than
+``LONG_S``. Checks that carry a number of a specification stay in `make test`, whatever they cost, and so do the blocks
+of the documentation.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+LONG_S = 0.5  # [s] of processor time: eight thousand tests and more take less, and five minutes together
+ACCEPTANCE = re.compile(r"::test_(tournier_\d|engell_\d|(fang_|glardon_|safonova_)?a\d)")
+KEPT = re.compile(r"^test_(docs|house|package|examples|quick_cases)::")  # facts of the whole product
+
+
+def list_long_tests(folder: Path) -> list[str]:
+    """Names ``file::test`` of the tests with a long case, sorted."""
+    names = set[str]()
+    for file in sorted(folder.glob("*.tsv")):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            seconds, _, name = line.partition("\t")
+            if float(seconds) > LONG_S and not ACCEPTANCE.search(name) and not KEPT.search(name):
+                names.add(name.partition("[")[0])
+    return sorted(names)
+
+
+if __name__ == "__main__":
+    long_tests = list_long_tests(Path(sys.argv[1]))
+    (Path(__file__).parent / "long_tests.txt").write_text("\n".join(long_tests) + "\n", encoding="utf-8")
+    print(f"{len(long_tests)} long tests")
