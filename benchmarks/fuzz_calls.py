@@ -44,6 +44,7 @@ SKIPPED = {
 }
 NAN_ALLOWED = {
     "world.box_distance", "world.segment_distance",
+    "graph.load_graph",  # places of feet that are not planted, as its type says
 }  # fmt: skip
 
 
@@ -108,6 +109,53 @@ def _model_file() -> Path:
     return folder() / "model.safetensors"
 
 
+def _file(name: str, text: str) -> Path:
+    (folder() / name).write_text(text, encoding="utf-8")
+    return folder() / name
+
+
+def _saved(name: str) -> Path:
+    marey.save(walk(), folder() / name)
+    return folder() / name
+
+
+def _markers() -> Any:
+    positions = walk().joint_positions()
+    return marey.motion.Markers(marey.HUMAN.names, 60.0, positions, np.ones(positions.shape[:2], dtype=np.bool_))
+
+
+def _views() -> Any:
+    pixels = np.full((10, 2, 2), 100.0)
+    camera, seen = make_value("Camera"), np.ones((10, 2), dtype=np.bool_)
+    return [marey.tracking.Observations(camera, 30.0, ("left_wrist", "right_wrist"), pixels, seen)]
+
+
+def _keys() -> Any:
+    return marey.motion.KeyFrames(marey.HUMAN, {0.0: walk()[0], 0.5: walk()[30]})
+
+
+def _layer() -> Any:
+    key = marey.motion.LayerKey(0.3, "left_elbow", rotation=np.array([0.8, 0.6, 0.0, 0.0]))
+    return marey.motion.Layer((key,))
+
+
+def _recipe() -> Any:
+    return marey.pipeline.parse_recipe('version = 1\ntool = "clean"\n[inputs]\ntake = "walk"\n')
+
+
+def _reaction() -> Any:
+    count = 60
+    forces = np.zeros((count, 1, 3))
+    forces[:, :, 1] = 700.0
+    return marey.io.GroundReaction(
+        ("left",), np.arange(count) / 60.0, forces, np.zeros((count, 1, 3)), np.zeros((count, 1, 3))
+    )
+
+
+def _triangle() -> Any:
+    return marey.picture.TriangleMesh(np.eye(3), np.array([[0, 1, 2]]), np.ones((3, 3)))
+
+
 def _wave(count: int = 100) -> Any:
     return 0.05 + 0.05 * np.sin(np.linspace(0.0, 12.0, count))
 
@@ -158,7 +206,7 @@ VALUES: dict[str, Callable[[], Any]] = {
     "SearchResult": lambda: marey.graph.search_graph(marey.samples.demo_graph(), _sketch(), budget_s=20.0),
     "LocomotionModel": marey.locomotion.load_model,
     "Engine": lambda: marey.locomotion.Engine(),
-    "Obstacle": lambda: marey.locomotion.sample_obstacle(np.random.default_rng(1), np.zeros(3), 0.0),
+    "Obstacle": lambda: marey.locomotion.sample_obstacle(np.random.default_rng(1), np.zeros(2), 0.0),
     "Script": lambda: marey.locomotion.load_script(marey.samples.script_file("stroll")),
     "Manifest": marey.locomotion.load_manifest,
     "MuscleTrack": lambda: marey.muscle.estimate_activations(walk()),
@@ -231,9 +279,7 @@ VALUES: dict[str, Callable[[], Any]] = {
     "kinematics.solve_two_bone.targets": lambda: walk().joint_positions()[:, 5],
     "locomotion.fit_person.name": lambda: "someone",
     "locomotion.add_style.name": lambda: "someone",
-    "locomotion.sample_obstacle.position": lambda: np.zeros(3),
     "locomotion.stop_at.line": lambda: [[2.0, 5.0], [-2.0, 5.0]],
-    "io.load.path": lambda: marey.samples.sketch_file("straight").with_name("none.bvh"),
     "models.principal_components.table": lambda: np.random.default_rng(1).normal(size=(20, 4)),
     "models.joint_shares.direction": lambda: np.ones(9),
     "models.mode_motion.component": lambda: 0,
@@ -331,7 +377,73 @@ VALUES: dict[str, Callable[[], Any]] = {
     "world.segment_distance.start": lambda: [0.0, 0.0],
     "world.segment_distance.end": lambda: [1.0, 1.0],
     "Mapping[str, Spans]": dict,
+    "Markers": _markers,
+    "KeyFrames": _keys,
+    "Layer": _layer,
+    "Sequence[Layer]": lambda: [_layer()],
+    "KeyPlan": lambda: marey.pipeline.KeyPlan(_keys(), 30.0),
+    "Recipe": _recipe,
+    "World | Sketch": _sketch,
+    "Callable[[FloatArray], Any]": lambda: lambda values: len(values),
+    "Sequence[Observations]": _views,
+    "GroundReaction": _reaction,
+    "TriangleMesh": _triangle,
+    "Simulator": lambda: marey.simulate.Simulator(make_value("Body")),
+    "list[float]": lambda: [0.1, 0.5],
+    "str | int | EditGoal | Sequence[EditGoal]": lambda: marey.compression.EditGoal(
+        "left_wrist", np.array([0.2]), np.array([[0.0, 0.1, 0.0]]), is_offset=True
+    ),
+    "control.make_reference.motion": lambda: marey.samples.load("walk"),
+    "control.make_reference.dt": lambda: 1.0 / 60.0,
+    "io.load_markers.path": lambda: _saved("saved.trc"),
+    "graph.build_graph.motions": lambda: [marey.samples.load("walk"), marey.samples.load("run")],
+    "dynamics.compute_point_motion.q": lambda: np.zeros((3, _tree().num_dofs)),
+    "dynamics.compute_point_motion.qd": lambda: np.zeros((3, _tree().num_dofs)),
+    "dynamics.compute_point_motion.qdd": lambda: np.zeros((3, _tree().num_dofs)),
+    "dynamics.compute_points_motion.q": lambda: np.zeros((3, _tree().num_dofs)),
+    "dynamics.compute_points_motion.qd": lambda: np.zeros((3, _tree().num_dofs)),
+    "dynamics.compute_points_motion.qdd": lambda: np.zeros((3, _tree().num_dofs)),
+    "dynamics.compute_com_motion.q": lambda: np.zeros((3, _tree().num_dofs)),
+    "dynamics.compute_com_motion.qd": lambda: np.zeros((3, _tree().num_dofs)),
+    "dynamics.compute_com_motion.qdd": lambda: np.zeros((3, _tree().num_dofs)),
+    "dynamics.compute_torque_jacobians.q": lambda: np.zeros((3, _tree().num_dofs)),
+    "dynamics.compute_torque_jacobians.qd": lambda: np.zeros((3, _tree().num_dofs)),
+    "dynamics.compute_torque_jacobians.qdd": lambda: np.zeros((3, _tree().num_dofs)),
+    "dynamics.compute_point_positions.q": lambda: np.zeros((3, _tree().num_dofs)),
+    "io.clips.path": lambda: _saved("saved.bvh"),
+    "io.load.path": lambda: _saved("saved.bvh"),
+    "io.read_clip.path": lambda: _saved("saved.safetensors"),
+    "kinematics.load_limits.path": lambda: (
+        make_value("JointLimits").save(folder() / "box.safetensors"),
+        folder() / "box.safetensors",
+    )[1],
+    "kinematics.load_obj.path": lambda: (_mesh().save_obj(folder() / "mesh.obj"), folder() / "mesh.obj")[1],
+    "locomotion.sample_obstacle.position": lambda: np.zeros(2),
+    "motion.mass_weights.points": lambda: frozenset(walk().contacts.names),
+    "motion.mix_motions.weights": lambda: np.linspace(0.0, 1.0, 60),
+    "muscle.embed_surface.points": lambda: 0.2 * np.ones((3, 3)),
+    "muscle.embed_surface.faces": lambda: np.array([[0, 1, 2]]),
+    "muscle.embed_surface.nodes": lambda: np.vstack([np.zeros(3), np.eye(3)]),
+    "muscle.embed_surface.cells": lambda: np.array([[0, 1, 2, 3]]),
+    "muscle.make_mesh_scene.path": lambda: _file("cube.obj", CUBE),
+    "pipeline.load_recipe.path": lambda: _file("recipe.toml", 'version = 1\ntool = "clean"\n[inputs]\ntake = "walk"\n'),
+    "pipeline.save_recipe.path": lambda: folder() / "saved-recipe.toml",
+    "pipeline.parse_recipe.text": lambda: 'version = 1\ntool = "clean"\n[inputs]\ntake = "walk"\n',
+    "pipeline.run_recipe.tools": lambda: import_module("marey.pipeline").TOOLS,
+    "skeleton.joint_frames.root_positions": lambda: np.zeros((2, 3)),
+    "skeleton.joint_frames.wxyz": lambda: np.tile((1.0, 0.0, 0.0, 0.0), (2, 22, 1)),
+    "skeleton.joint_positions.root_positions": lambda: np.zeros((2, 3)),
+    "skeleton.joint_positions.wxyz": lambda: np.tile((1.0, 0.0, 0.0, 0.0), (2, 22, 1)),
+    "simulate.compute_loads.wrenches": lambda: np.zeros((60, 22, 6)),
+    "spacetime.optimize_reduced.problem": lambda: marey.spacetime.load_problem("jump-0.4"),
+    "tracking.fit_body.lengths_m": lambda: {"thigh": 0.4},
+    "tracking.cut_views.frames": lambda: 5,
+    "tracking.load_cameras.path": lambda: _file("cameras.json", '{"cameras": []}'),
+    "world.parse_sketch.text": lambda: marey.samples.sketch_file("straight").read_text(),
 }
+CUBE = """v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nv 0 0 1\nv 1 0 1\nv 1 1 1\nv 0 1 1
+f 1 3 2\nf 1 4 3\nf 5 6 7\nf 5 7 8\nf 1 2 6\nf 1 6 5\nf 3 4 8\nf 3 8 7\nf 1 5 8\nf 1 8 4\nf 2 3 7\nf 2 7 6
+"""
 # Options that keep a call short
 SHORT: dict[str, dict[str, Any]] = {
     "control.track_balance": {"seconds": 0.2},

@@ -44,6 +44,8 @@ def joint_distances(model: PoseModel, motion: Motion) -> FloatArray:
 def joint_error(model: PoseModel, motions: Motion | tuple[Motion, ...] | list[Motion]) -> JointError:
     """Mean, 95th percentile and maximum over all joints and frames of one clip or more."""
     clips = (motions,) if isinstance(motions, Motion) else motions
+    if not clips:
+        raise InputError("no clip is given", "Hand over at least one motion to measure the model on")
     apart = 100.0 * np.concatenate([joint_distances(model, motion).ravel() for motion in clips])
     return JointError(float(apart.mean()), float(np.percentile(apart, 95)), float(apart.max()))
 

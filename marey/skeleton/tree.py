@@ -259,4 +259,11 @@ def _run_kinematics(
         view = np.ascontiguousarray(values, dtype=np.float64).view()
         view.flags.writeable = False
         views.append(view)
+    # Compiled code reads past the end of arrays that do not fit the skeleton
+    offsets, roots, turns = views
+    frames, joints = len(turns), skeleton.num_joints
+    is_fit = offsets.shape in ((1, joints, 3), (frames, joints, 3))
+    if not (is_fit and roots.shape == (frames, 3) and turns.shape == (frames, joints, 4)):
+        shapes = f"root_positions {roots.shape}, wxyz {turns.shape}, offsets {offsets.shape}"
+        raise InputError(f"{shapes} do not fit {joints} joints", "Give (F, 3), (F, J, 4) and (F, J, 3)")
     return forward_kinematics(skeleton.parents, *views)

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray
+from marey.base import BoolArray, FloatArray, UnknownNameError
 from marey.models import PoseModel, load_model
 from marey.motion import Motion
 from marey.skeleton import HUMAN, Skeleton, role_map
@@ -82,6 +82,9 @@ def fit_body(lengths_m: Mapping[str, float]) -> Skeleton:
     """Return the canonical human whose segments have these lengths [m]; what is not given follows the others."""
     rest = HUMAN.rest_positions()[None]
     usual = measure_segments(HUMAN.names, np.repeat(rest, MIN_SEGMENT_FRAMES, axis=0), np.ones((3, 22), dtype=np.bool_))
+    for name in lengths_m:
+        if name not in usual:
+            raise UnknownNameError("segment", name, "the body", usual)
     ratios = {name: float(np.clip(lengths_m[name] / usual[name], 1.0 / MAX_STRETCH, MAX_STRETCH)) for name in lengths_m}
     whole = float(np.median(list(ratios.values()))) if ratios else 1.0
     offsets, tips = np.array(HUMAN.offsets), whole * np.array(HUMAN.tips)

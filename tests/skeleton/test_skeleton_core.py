@@ -128,3 +128,15 @@ def test_a_draft_scales_when_built():
 def test_skeleton_arrays_cannot_be_changed():
     with pytest.raises(ValueError, match="read-only"):
         HUMAN.offsets[0, 0] = 1.0
+
+
+@pytest.mark.parametrize("joints", [21, 23])
+def test_arrays_of_another_skeleton_are_refused_before_compiled_code_reads_them(joints):
+    wxyz = np.tile((1.0, 0.0, 0.0, 0.0), (2, joints, 1))
+    for solve in (joint_positions, joint_frames):
+        with pytest.raises(InputError, match="do not fit 22 joints"):
+            solve(HUMAN, np.zeros((2, 3)), wxyz)
+        with pytest.raises(InputError, match="do not fit 22 joints"):
+            solve(HUMAN, np.zeros((1, 3)), np.tile((1.0, 0.0, 0.0, 0.0), (2, 22, 1)))
+        with pytest.raises(InputError, match="do not fit 22 joints"):
+            solve(HUMAN, np.zeros((2, 3)), np.tile((1.0, 0.0, 0.0, 0.0), (2, 22, 1)), np.zeros((2, joints, 3)))

@@ -7,6 +7,7 @@ picker into them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar, Final, Self
@@ -278,10 +279,12 @@ def _vertical_fov_rad(wide_rad: float, size: tuple[int, int]) -> float:
 def linear_from_srgb(colour: str | ArrayLike) -> FloatArray:
     """Linear RGB of ``"#rrggbb"`` or of display values ``(..., 3)`` between 0 and 1 (IEC 61966-2-1)."""
     if isinstance(colour, str):
-        if len(colour) != 7 or colour[0] != "#":
-            raise InputError(f"'{colour}' is no colour", "Write it as #rrggbb")
+        if not re.fullmatch("#[0-9a-fA-F]{6}", colour):
+            raise InputError(f"'{colour[:20]}' is no colour", "Write it as #rrggbb")
         colour = [int(colour[i : i + 2], 16) / 255.0 for i in (1, 3, 5)]
     c = np.asarray(colour, dtype=np.float64)
+    if not np.all((c >= 0.0) & (c <= 1.0)):
+        raise InputError("a display value of the colour is not between 0 and 1", "Divide values of 0 to 255 by 255")
     return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
 
 

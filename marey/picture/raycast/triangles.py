@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import FloatArray, kernel
+from marey.base import FloatArray, InputError, kernel
 from marey.lie.kernels import Vector, cross, dot, row3, subtract3, unit
 from marey.picture.raycast.capsules import Image, encode_srgb, pack_camera, pack_ground, pack_light, render_capsules
 from marey.picture.raycast.scene import CapsuleBatch, RenderScene, TriangleMesh, linear_from_srgb
@@ -246,6 +246,8 @@ def render_mesh(
         standing_m: how high the bodies are that stand on the ground, for a scene of several: what lies below the
             ground is then hidden by it, and the shadows where they touch it are as wide as one of them makes them.
     """
+    if standing_m is not None and not 0.0 < standing_m < np.inf:
+        raise InputError(f"bodies of {standing_m} m stand on the ground", "Give their height in metres")
     behind = linear_from_srgb(render_capsules(replace(scene, solids=CapsuleBatch.none()), size) / 255.0)
     if not len(mesh.faces):
         return np.asarray(encode_srgb(behind), dtype=np.uint8)
