@@ -44,7 +44,7 @@ SKIPPED = {
 }
 NAN_ALLOWED = {
     "world.box_distance", "world.segment_distance",
-    "graph.load_graph",  # places of feet that are not planted, as its type says
+    "graph.load_graph", "graph.build_graph",  # places of feet that are not planted, as its type says
 }  # fmt: skip
 
 
@@ -512,9 +512,47 @@ def odd_motions() -> tuple[Any, ...]:
     )  # fmt: skip
 
 
+@cache
+def of_another_skeleton(kind: str) -> tuple[Any, ...]:
+    """Right values of a type for a person with a tail, who has more joints than the other arguments are about."""
+    from marey.lie import SO3
+    from marey.motion import Contacts, KeyFrames, Motion
+    from marey.skeleton import Pose, Skeleton
+
+    human, count = marey.HUMAN, 30
+    names = (*human.names, *(f"tail{n}" for n in range(count - human.num_joints)))
+    parents = [*human.parents, 0, *range(human.num_joints, count - 1)]
+    offsets = np.vstack([human.offsets, np.tile((0.0, 0.0, -0.05), (count - human.num_joints, 1))])
+    tailed = Skeleton(names, np.array(parents), offsets)
+    turns = np.zeros((len(walk()), count, 3))
+    turns[:, : human.num_joints] = walk().rotations.log()
+    motion = Motion(tailed, 60.0, walk().root_positions, SO3.exp(turns))
+    many = Contacts(tuple(f"point{n}" for n in range(9)), np.zeros((7, 9), dtype=np.bool_))
+    values: dict[str, Callable[[], tuple[Any, ...]]] = {
+        "Motion": lambda: (motion,),
+        "Sequence[Motion]": lambda: ([walk(), motion], [motion, walk()]),
+        "Clips": lambda: ([walk(), motion],),
+        "Skeleton": lambda: (tailed,),
+        "Body": lambda: (marey.Body.from_skeleton(tailed),),
+        "Pose": lambda: (motion[0], Pose.rest(tailed)),
+        "PoseModel": lambda: (marey.PGA(n_components=3).fit(motion),),
+        "JointLimits": lambda: (
+            marey.kinematics.fit_limits(motion, "box"),
+            marey.kinematics.fit_limits(motion, "cone"),
+        ),
+        "Contacts": lambda: (many,),
+        "KeyFrames": lambda: (KeyFrames(tailed, {0.0: motion[0], 0.5: motion[9]}),),
+        "SO3": lambda: (motion.rotations, SO3.identity(2, 2), SO3.identity(0)),
+        "Supports": lambda: (marey.dynamics.find_supports(motion[:9]),),
+        "ValidityReport": lambda: (marey.dynamics.check_validity(motion[:20]),),
+        "RoleMap": lambda: (marey.skeleton.role_map(tailed),),
+    }
+    return values[kind]() if kind in values else ()
+
+
 def hostile_values(annotation: str) -> tuple[Any, ...]:
     """Values for a parameter, by its annotation."""
-    whole: list[Any] = []
+    whole: list[Any] = list(of_another_skeleton(annotation.removesuffix(" | None")))
     if "float" in annotation or "int" in annotation:
         whole += NUMBERS
     if "Path" in annotation:

@@ -170,10 +170,25 @@ def _refuse_shapes(function: Function, values: tuple[Any, ...], options: Mapping
             arrays[name] = "of rows that are not equally long"
             with suppress(TypeError, ValueError):
                 arrays[name] = np.asarray(value).shape
+        elif isinstance(getattr(value, "shape", None), tuple):  # a batch of rotations, a contact track
+            arrays[name] = cast(Any, value).shape
         frames = getattr(value, "num_frames", 0)
         if isinstance(frames, int) and 0 < frames < FEW_FRAMES:
             what = f"{function.__name__}: {name} has {frames} frames, which tell too little"
             raise InputError(what, f"Give at least {FEW_FRAMES}") from error
+    # Records of one clip beside those of another: their first tables are not equally long
+    records = dict[str, tuple[int, ...]]()
+    for name, value in given.items():
+        is_of_body = hasattr(value, "num_joints") or hasattr(value, "skeleton")  # a row for each joint
+        if is_of_body and not hasattr(value, "num_frames"):
+            continue
+        parts = (getattr(value, part, None) for part in getattr(value, "__dataclass_fields__", ()))
+        tables = [cast("np.ndarray[Any, Any]", part) for part in parts if isinstance(part, np.ndarray)]
+        first = next((table for table in tables if table.ndim > 1), None)
+        if first is not None:
+            records[name] = first.shape
+    if len({shape[0] for shape in records.values()}) > 1:
+        arrays = records | arrays
     if arrays:
         shapes = ", ".join(f"{name} {shape}" for name, shape in arrays.items())
         said = " ".join(str(error).split())[:120]

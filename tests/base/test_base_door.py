@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
+from marey import dynamics, lie, samples
 from marey.base import AccessError, ConvergenceError, FloatArray, InputError, guard_function
 
 NAN, INF = float("nan"), float("inf")
@@ -78,6 +79,18 @@ def test_a_time_limit_may_be_infinite():
 def test_arrays_that_do_not_fit_are_named_by_their_shapes():
     with pytest.raises(InputError, match=r"first \(3,\), second \(2,\)"):
         pair(np.zeros(3), np.zeros(2))
+
+
+def test_rotations_that_do_not_fit_are_named_by_their_shapes():
+    with pytest.raises(InputError, match=r"geodesic_distance: .* a \(3,\), b \(2, 2\)"):
+        lie.geodesic_distance(lie.SO3.identity(3), lie.SO3.identity(2, 2))
+
+
+def test_records_of_two_clips_are_named_by_the_lengths_of_their_arrays():
+    walk = samples.load("walk")
+    body, supports = dynamics.Body.from_skeleton(walk.skeleton), dynamics.find_supports(walk[:30])
+    with pytest.raises(InputError, match=r"estimate_reaction: .* motion \(40, 3\), supports \(30, "):
+        dynamics.estimate_reaction(walk[:40], body, supports)
 
 
 def test_files_that_cannot_be_opened_are_named(tmp_path):

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray
+from marey.base import BoolArray, FloatArray, InputError
 from marey.contacts import ensure_contacts
 from marey.kinematics import Limb, solve_two_bone
 from marey.locomotion.plants.state import (
@@ -96,7 +96,8 @@ def pivot_landing_feet(motion: Motion) -> Motion:
 
 def trim_sliding_contacts(motion: Motion) -> Contacts:
     """The contact track of a clip without the ends of contacts in which the point still moves, or moves again."""
-    assert motion.contacts is not None
+    if motion.contacts is None:
+        raise InputError("the clip has no contact track", "Detect its contacts first: marey.detect_contacts")
     names, active = motion.contacts.names, motion.contacts.active.copy()
     points = contact_positions(motion)[:, [contact_points(motion.skeleton).index(name) for name in names]]
     moved = 1000.0 * np.linalg.norm(np.diff(points, axis=0), axis=-1)
