@@ -42,17 +42,6 @@ def _perpendicular(v: FloatArray) -> FloatArray:
 
 
 @kernel
-def _rotate_by_arc(a: FloatArray, b: FloatArray, v: FloatArray) -> FloatArray:
-    """Turn ``v`` by the smallest rotation from unit vector ``a`` to unit vector ``b``."""
-    c = _dot(a, b)
-    if c < -0.999999999:
-        axis = _perpendicular(a)
-        return 2.0 * _dot(axis, v) * axis - v
-    w = _cross(a, b)
-    return c * v + _cross(w, v) + w * (_dot(w, v) / (1.0 + c))
-
-
-@kernel
 def _bone_frame(first: FloatArray, axis: FloatArray) -> FloatArray:
     """Rotation matrix whose first column is ``first`` and whose third is nearest to ``axis``."""
     third = _unit(axis - first * _dot(first, axis))
@@ -108,8 +97,16 @@ def solve_limbs(
             hint = _perpendicular(a)
         weak = max(0.0, 1.0 - size / (0.08 * l1))  # the plane of a nearly straight limb is undefined
         bend = _unit(bend + _unit(hint) * (0.02 * l1 * weak * weak + 1e-12 * l1))
-        # It turns with the line from the upper joint to the end; then the law of cosines
-        turned = _unit(_rotate_by_arc(a, g, bend))
+        # It turns with the line from the upper joint to the end, by the smallest rotation from the old to the new one
+        c = _dot(a, g)
+        if c < -0.999999999:
+            across = _perpendicular(a)
+            arc = 2.0 * _dot(across, bend) * across - bend
+        else:
+            w = _cross(a, g)
+            arc = c * bend + _cross(w, bend) + w * (_dot(w, bend) / (1.0 + c))
+        turned = _unit(arc)
+        # The law of cosines
         cosine = min(1.0, max(-1.0, (l1 * l1 + length * length - l2 * l2) / (2.0 * l1 * length)))
         sine = np.sqrt(1.0 - cosine * cosine)
         k_new = l1 * (cosine * g + sine * turned)

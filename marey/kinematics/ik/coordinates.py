@@ -22,15 +22,12 @@ from marey.kinematics.ik.state import (
     Goals,
     IKLayout,
     IKState,
-    JointArrays,
     LinearRows,
-    PoseArrays,
     evaluate_pose,
     linearise,
 )
 from marey.lie.kernels import quaternion_at, rotate, row3
 from marey.models.evaluation import model_jacobian, model_rotations
-from marey.models.kinetic import RodBody, write_kinetic_metric
 
 
 class ModelSpace(NamedTuple):
@@ -211,7 +208,17 @@ def linearise_objective(
     whiten_rows(layout.blocks.weights, state.errors, J, at.e)
     compute_gradient(layout, space, state, rows, at)
     if space.is_reduced and space.radius < np.inf and at.J.shape[0] > len(J):
-        write_ellipsoid_row(space, state.x, len(J), at)
+        # The residual of the length beyond the ellipsoid, and what it adds to the gradient
+        row = len(J)
+        length = mahalanobis_length(space, state.x)
+        over = max(length - space.radius, 0.0)
+        at.J[row], at.e[row] = 0.0, -np.sqrt(space.wall) * over
+        if over > 0.0:
+            for i in range(state.x.shape[0]):
+                at.J[row, 6 + i] = np.sqrt(space.wall) * state.x[i] / (length * space.deviations[i] ** 2)
+                at.g[6 + i] -= 2.0 * at.J[row, 6 + i] * at.e[row]
+                # The curvature of the length, across it
+                at.s[6 + i] += space.wall * over / (length * space.deviations[i] ** 2)
     # Coordinates that may move are not frozen and not pressed on a bound
     g, free, largest, last = at.g, at.free, 0.0, state.wxyz.shape[0]
     free[:] = True
@@ -232,20 +239,6 @@ def linearise_objective(
         if free[n]:
             largest = max(largest, abs(g[n]))
     return largest
-
-
-@kernel
-def write_ellipsoid_row(space: ModelSpace, x: FloatArray, row: int, at: DenseModel) -> None:
-    """Write the residual of the length beyond the ellipsoid, and add what it does to the gradient."""
-    length = mahalanobis_length(space, x)
-    over = max(length - space.radius, 0.0)
-    at.J[row], at.e[row] = 0.0, -np.sqrt(space.wall) * over
-    if over > 0.0:
-        for i in range(x.shape[0]):
-            at.J[row, 6 + i] = np.sqrt(space.wall) * x[i] / (length * space.deviations[i] ** 2)
-            at.g[6 + i] -= 2.0 * at.J[row, 6 + i] * at.e[row]
-            # The curvature of the length, across it
-            at.s[6 + i] += space.wall * over / (length * space.deviations[i] ** 2)
 
 
 @kernel
@@ -304,11 +297,3 @@ def retract(
     for n in range(taken.shape[0]):
         largest = max(largest, abs(taken[n]))
     return largest
-
-
-@kernel
-def update_metric(tree: JointArrays, space: ModelSpace, pose: PoseArrays, metric: FloatArray) -> None:
-    """Write the kinetic metric ``(6 + k, 6 + k)`` of a pose of the model: root place, root turn, coordinates."""
-    columns = np.zeros(space.basis.shape)
-    model_jacobian(space.kind, space.mean_wxyz, space.basis, pose.x, columns)
-    write_kinetic_metric(RodBody(tree.parents, tree.offsets, space.rods), pose.wxyz, columns, metric)

@@ -112,21 +112,6 @@ def solve_damped_step(at: DenseModel, damping: float, is_relative: bool, metric:
 
 
 @kernel
-def predict_decrease(at: DenseModel) -> float:
-    """How much the quadratic model of the objective falls along the step that was taken."""
-    J, e, g, s, step = at.J, at.e, at.g, at.s, at.taken
-    value = 0.0
-    for n in range(g.shape[0]):
-        value -= g[n] * step[n] + s[n] * step[n] * step[n]
-    for r in range(e.shape[0]):
-        along = 0.0
-        for n in range(g.shape[0]):
-            along += J[r, n] * step[n]
-        value -= along * along
-    return value
-
-
-@kernel
 def compute_dogleg_step(at: DenseModel, newton: FloatArray, radius: float) -> None:
     """Write the step on the path from the lowest point along the slope to the Gauss-Newton point, at a radius."""
     J, g, s, free, step = at.J, at.g, at.s, at.free, at.step

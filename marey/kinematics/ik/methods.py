@@ -234,7 +234,7 @@ def solve_svd_clamp(run: SolverInputs, guess: Guess, method: str) -> SolverOutco
     """Truncated pseudo-inverse that ignores limits, then one projection of its answer (Blender's way)."""
     _refuse_springs(run, method)
     p, box = run.problem, run.problem.layout.box
-    loose = run._replace(problem=p.with_box(build_box(p.skeleton, None)))
+    loose = run._replace(problem=p.with_layout(p.layout._replace(box=build_box(p.skeleton, None))))
     stop, count, tries, cost, gradient = _solve_dense(loose, guess, SVD_CLAMP)[0][:5]
     if box.boxed.any():
         project_to_box(box, guess.wxyz, np.zeros((p.skeleton.num_joints, 3)))

@@ -67,7 +67,21 @@ def hold_hands(
             shift = source[:, wrist] - positions[:, arm.end]
         else:
             if hands == "touch":
-                shift = shift + _touch_shift(roles, body, positions, source, side)
+                # Keep the wrist as near to a part of the body as the source's was
+                other = f"{SIDES[1 - SIDES.index(side)]}_wrist"
+                parts = [part for part in (*_TOUCHED, other) if part in roles and part in body.roles]
+                theirs, own = source[:, roles[f"{side}_wrist"]], positions[:, body.roles[f"{side}_wrist"]]
+                apart = np.stack([theirs - source[:, roles[part]] for part in parts])
+                distances = np.linalg.norm(apart, axis=-1)
+                nearest, frames = np.argmin(distances, axis=0), np.arange(len(own))
+                leg = mean_leg_length(body.skeleton, body.roles)
+                share = 1.0 - smoothstep((distances[nearest, frames] / leg - TOUCH[0]) / (TOUCH[1] - TOUCH[0]))
+                # A smooth choice among parts: each by how near it is
+                weight = np.exp(-distances / (0.05 * leg))
+                weight = weight / weight.sum(axis=0)
+                base = np.stack([positions[:, body.roles[part]] for part in parts])
+                goal = np.einsum("pf,pfi->fi", weight, base + apart)
+                shift = shift + share[:, None] * (goal - own)
             if use_contacts and motion.contacts is not None and f"{side}_hand" in motion.contacts.names:
                 down = np.array(motion.contacts.track(f"{side}_hand"))
                 shift = shift + _plant_hand(body, positions, world, side, down, motion.rate_hz)
@@ -110,23 +124,3 @@ def _plant_hand(
     # A hand that is dragged is held where it mostly is
     down = down & (np.linalg.norm(shift, axis=-1) < DRAG * mean_leg_length(body.skeleton, body.roles))
     return pin_corrections(shift, down, rate_hz, EASE_S)
-
-
-def _touch_shift(
-    roles: RoleMap, body: RetargetTarget, positions: FloatArray, source: FloatArray, side: str
-) -> FloatArray:
-    """Shift ``(F, 3)`` [m] that keeps a wrist as near to a part of the body as the source's was."""
-    other = f"{SIDES[1 - SIDES.index(side)]}_wrist"
-    parts = [part for part in (*_TOUCHED, other) if part in roles and part in body.roles]
-    wrist, own = source[:, roles[f"{side}_wrist"]], positions[:, body.roles[f"{side}_wrist"]]
-    away = np.stack([wrist - source[:, roles[part]] for part in parts])
-    far = np.linalg.norm(away, axis=-1)
-    nearest, frames = np.argmin(far, axis=0), np.arange(len(own))
-    leg = mean_leg_length(body.skeleton, body.roles)
-    share = 1.0 - smoothstep((far[nearest, frames] / leg - TOUCH[0]) / (TOUCH[1] - TOUCH[0]))
-    # A smooth choice among parts: each by how near it is
-    weight = np.exp(-far / (0.05 * leg))
-    weight = weight / weight.sum(axis=0)
-    base = np.stack([positions[:, body.roles[part]] for part in parts])
-    goal = np.einsum("pf,pfi->fi", weight, base + away)
-    return share[:, None] * (goal - own)

@@ -113,7 +113,24 @@ class AnatomicalLimits(JointLimits):
             for page in np.unique(tables.pages).tolist():
                 rows = np.flatnonzero(tables.pages == page)
                 points = np.concatenate([tables.signs[m] * seen[:, tables.axes[m]] for m in rows])
-                _add_points(tables, page, points, distances)
+                # Lower the distances of the region so that these points are inside
+                place, *shape = (int(n) for n in tables.grids[page])
+                origin, spacing = tables.origins[page], tables.spacings[page]
+                farthest = origin + spacing * (np.array(shape) - 1)
+                is_axis = np.array(shape) > 1
+                inside = np.clip(points, origin, farthest)[:, is_axis]
+                # Samples a quarter of a cell apart tell as much as all
+                step: FloatArray = 0.25 * spacing[is_axis]
+                cells: FloatArray = np.round(inside / step)
+                inside = np.unique(cells, axis=0) * step
+                nodes = np.indices(tuple(shape)).reshape(3, -1).T
+                away = find_nearest_points(inside, (origin + spacing * nodes)[:, is_axis])[0]
+                # Between nodes a distance reads at most half a diagonal too much, and samples were moved by an eighth
+                # of a cell
+                radius = 0.75 * float(np.linalg.norm(spacing[is_axis]))
+                grown = np.floor((away - radius) / STEP_RAD) * STEP_RAD
+                span = slice(place, place + len(nodes))
+                distances[span] = np.minimum(distances[span], np.maximum(grown, -127 * STEP_RAD))
             low, high = np.minimum(tables.low, seen.min(axis=0)), np.maximum(tables.high, seen.max(axis=0))
             # Poses of a clip are exemplars too: those of one cell are within reach of each other
             parts: list[NDArray[Any]] = []
@@ -290,26 +307,6 @@ def _freeze_tables(tables: AnatomicalTables) -> AnatomicalTables:
     for array in arrays:
         array.setflags(write=False)
     return AnatomicalTables(*arrays)
-
-
-def _add_points(tables: AnatomicalTables, page: int, points: FloatArray, distances: NDArray[np.float32]) -> None:
-    """Lower the distances of one region so that points ``(N, 3)`` are inside."""
-    place, *shape = (int(n) for n in tables.grids[page])
-    origin, spacing = tables.origins[page], tables.spacings[page]
-    last = origin + spacing * (np.array(shape) - 1)
-    is_axis = np.array(shape) > 1
-    inside = np.clip(points, origin, last)[:, is_axis]
-    # Samples a quarter of a cell apart tell as much as all
-    step: FloatArray = 0.25 * spacing[is_axis]
-    cells: FloatArray = np.round(inside / step)
-    inside = np.unique(cells, axis=0) * step
-    nodes = np.indices(tuple(shape)).reshape(3, -1).T
-    away = find_nearest_points(inside, (origin + spacing * nodes)[:, is_axis])[0]
-    # Between nodes a distance reads at most half a diagonal too much, and samples were moved by an eighth of a cell
-    radius = 0.75 * float(np.linalg.norm(spacing[is_axis]))
-    grown = np.floor((away - radius) / STEP_RAD) * STEP_RAD
-    span = slice(place, place + len(nodes))
-    distances[span] = np.minimum(distances[span], np.maximum(grown, -127 * STEP_RAD))
 
 
 @lru_cache(maxsize=64)
