@@ -143,7 +143,16 @@ def build_camera(facts: Any, file: str) -> CalibratedCamera:
                 raise InputError(f"R of a camera of '{file}' is no rotation", "Give x_camera = R x_world + t")
             position = -R.T @ frozen(np.array(facts["t"], dtype=np.float64).ravel(), 3, name="t")
             forward, up = R[2], -R[1]
-        W = _turn_upright(str(facts.get("up", "y")))
+        # Rotation that brings the signed axis of the file's world to +Y
+        axis = str(facts.get("up", "y"))
+        sign, name = (-1.0, axis[1:]) if axis.startswith("-") else (1.0, axis)
+        upward = np.zeros(3)
+        upward[AXES[name]] = sign
+        if name == "y":
+            W = np.eye(3) if sign > 0.0 else np.diag([1.0, -1.0, -1.0])
+        else:
+            # About the axis at right angles to both: a quarter turn
+            W = SO3.exp(0.5 * np.pi * np.cross(upward, (0.0, 1.0, 0.0))).matrix()
         position = W @ position * unit
         focal = float(np.sqrt(focals[0] * focals[1]))
         camera = Camera(position, position + W @ forward, focal, (width, height))
@@ -155,17 +164,6 @@ def build_camera(facts: Any, file: str) -> CalibratedCamera:
     except (KeyError, TypeError, ValueError) as error:
         what = f"a camera of '{file}' cannot be read: {type(error).__name__} {error}"
         raise InputError(what, fix) from None
-
-
-def _turn_upright(axis: str) -> FloatArray:
-    """Rotation ``(3, 3)`` that brings a signed axis of the file's world to +Y."""
-    sign, name = (-1.0, axis[1:]) if axis.startswith("-") else (1.0, axis)
-    up = np.zeros(3)
-    up[AXES[name]] = sign
-    if name == "y":
-        return np.eye(3) if sign > 0.0 else np.diag([1.0, -1.0, -1.0])
-    # About the axis at right angles to both: a quarter turn
-    return SO3.exp(0.5 * np.pi * np.cross(up, (0.0, 1.0, 0.0))).matrix()
 
 
 def default_camera(size: tuple[int, int]) -> CalibratedCamera:
