@@ -211,27 +211,7 @@ def solve_two_bone(
     bones = np.diff(positions[:, [limb.upper, limb.middle, limb.end]], axis=1)
     if not np.linalg.norm(bones, axis=-1).min() > MIN_BONE_M:
         raise InputError("a bone of this limb has no length", "Choose joints that lie apart")
-    moved, reached = move_limb(motion.rotations.wxyz, positions, frames, motion.skeleton, limb, goals, stretch=stretch)
-    if end_rotations is None and keep_end:
-        end_rotations = frames[:, limb.end]
-    if end_rotations is not None:
-        _, frames = replace(motion, rotations=SO3(moved)).joint_frames()
-        moved[:, limb.end] = (_parent_rotations(frames, motion.skeleton, limb.end).inverse() @ end_rotations).wxyz
-    errors = np.linalg.norm(reached - goals, axis=-1)
-    return TwoBoneResult(replace(motion, rotations=SO3(moved)), errors < REACHED_TOL_M, errors)
-
-
-def move_limb(
-    wxyz: FloatArray,
-    positions: FloatArray,
-    frames: SO3,
-    skeleton: Skeleton,
-    limb: Limb,
-    goals: FloatArray,
-    *,
-    stretch: float | FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """Local rotations ``(F, J, 4)`` with the limb moved, and the ends reached ``(F, 3)`` [m]."""
+    # Local rotations (F, J, 4) with the limb moved, and the ends reached (F, 3) [m]
     largest = np.broadcast_to(np.asarray(stretch, dtype=np.float64), (len(goals),))
     first, second, reached = solve_limbs(
         np.ascontiguousarray(positions[:, limb.upper]),
@@ -243,13 +223,19 @@ def move_limb(
     )
     # World turns of both bones as local rotations
     turn_upper, turn_lower = SO3.from_matrix(first), SO3.from_matrix(second)
-    moved = wxyz.copy()
+    moved = motion.rotations.wxyz.copy()
     moved[:, limb.upper] = (
-        _parent_rotations(frames, skeleton, limb.upper).inverse() @ turn_upper @ frames[:, limb.upper]
+        _parent_rotations(frames, motion.skeleton, limb.upper).inverse() @ turn_upper @ frames[:, limb.upper]
     ).wxyz
-    R_world_above = turn_upper @ _parent_rotations(frames, skeleton, limb.middle)
+    R_world_above = turn_upper @ _parent_rotations(frames, motion.skeleton, limb.middle)
     moved[:, limb.middle] = (R_world_above.inverse() @ turn_lower @ frames[:, limb.middle]).wxyz
-    return moved, reached
+    if end_rotations is None and keep_end:
+        end_rotations = frames[:, limb.end]
+    if end_rotations is not None:
+        _, frames = replace(motion, rotations=SO3(moved)).joint_frames()
+        moved[:, limb.end] = (_parent_rotations(frames, motion.skeleton, limb.end).inverse() @ end_rotations).wxyz
+    errors = np.linalg.norm(reached - goals, axis=-1)
+    return TwoBoneResult(replace(motion, rotations=SO3(moved)), errors < REACHED_TOL_M, errors)
 
 
 def _parent_rotations(frames: SO3, skeleton: Skeleton, joint: int) -> SO3:

@@ -205,6 +205,7 @@ def stands_at_rest(skeleton: Skeleton) -> bool:
 
 @lru_cache(maxsize=256)
 def search_plan(skeleton: Skeleton) -> BodyPlan | None:
+    """Return the most human reading of the tree at rest, if it has two pairs of mirrored limbs."""
     tree = _Tree(skeleton)
     # The longest mirrored branches of the tree, longest first
     found: list[_Pair] = []

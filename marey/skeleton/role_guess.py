@@ -85,7 +85,45 @@ def guess_roles(skeleton: Skeleton) -> tuple[dict[str, int], list[str]]:
 
 def _guess_by_shape(skeleton: Skeleton, plan: BodyPlan) -> tuple[dict[str, int], bool]:
     """Roles that limbs, trunk and head have by their place, and whether names told left from right."""
-    legs, arms, sides_are_named = _order_sides(skeleton, plan)
+    # Left and right leg, left and right arm, by names where these tell, else by where the toes point
+    prefix = common_prefix(skeleton.names)
+    ordered: list[tuple[LimbChain, LimbChain]] = []
+    for one, two in (plan.legs, plan.arms):
+        # A name may tell the side in a language whose words for limbs are not known
+        named = [[parse_joint_name(skeleton.names[j], prefix)[0] for j in limb.chain] for limb in (one, two)]
+        first, second = (sides.count("left") - sides.count("right") for sides in named)
+        if first != second:
+            ordered.append((one, two) if first > second else (two, one))
+    if len(ordered) == 2:
+        legs, arms, sides_are_named = ordered[0], ordered[1], True
+    else:
+        seen = recall_pose(skeleton)
+        p = skeleton.rest_positions() if seen is None else seen.points
+        # Tips are known in the rest pose alone
+        ends = p + skeleton.tips if seen is None else p
+        # To the left of the body: up times forward, where toes and knees point
+        hips = p[[leg.upper for leg in plan.legs]].mean(axis=0)
+        feet = p[[leg.end for leg in plan.legs]].mean(axis=0)
+        up = p[[arm.upper for arm in plan.arms]].mean(axis=0) - feet
+        up = up / max(float(np.linalg.norm(up)), 1e-12)
+        forward = np.zeros(3)
+        for leg in plan.legs:
+            forward = forward + ends[leg.chain[-1]] - p[leg.end]
+        forward = forward - up * float(up @ forward)
+        if np.linalg.norm(forward) < 0.03 * plan.leg_length:
+            # Without feet: knees stand before the line from hips to ankles, else a rest pose faces +Z
+            knees = p[[leg.middle for leg in plan.legs]].mean(axis=0) - 0.5 * (hips + feet)
+            forward = knees - up * float(up @ knees)
+        if np.linalg.norm(forward) < 0.005 * plan.leg_length:
+            forward = np.array([0.0, 0.0, 1.0])
+        left = np.asarray(np.cross(up, forward), dtype=np.float64)
+        by_shape: list[tuple[LimbChain, LimbChain]] = []
+        for one, two in (plan.legs, plan.arms):
+            gap = float(left @ (p[one.upper] - p[two.upper]))
+            if abs(gap) < NARROW * plan.leg_length:
+                gap = float(left @ (p[list(one.chain)].mean(axis=0) - p[list(two.chain)].mean(axis=0)))
+            by_shape.append((one, two) if gap > 0.0 else (two, one))
+        legs, arms, sides_are_named = by_shape[0], by_shape[1], False
     lengths = np.linalg.norm(skeleton.offsets, axis=1)
     found = {"pelvis": plan.root}
     for side, leg, arm in zip(SIDES, legs, arms, strict=True):
@@ -124,49 +162,6 @@ def _fits_limb(named: list[int | None], limb: LimbChain, lengths: FloatArray) ->
             if not SAME_BONE[0] * expected < bone < SAME_BONE[1] * expected:
                 return False
     return True
-
-
-def _order_sides(
-    skeleton: Skeleton, plan: BodyPlan
-) -> tuple[tuple[LimbChain, LimbChain], tuple[LimbChain, LimbChain], bool]:
-    """Left and right leg, left and right arm, by names where these tell, else by where the toes point."""
-    prefix = common_prefix(skeleton.names)
-    ordered: list[tuple[LimbChain, LimbChain]] = []
-    for one, two in (plan.legs, plan.arms):
-        # A name may tell the side in a language whose words for limbs are not known
-        named = [[parse_joint_name(skeleton.names[j], prefix)[0] for j in limb.chain] for limb in (one, two)]
-        first, second = (sides.count("left") - sides.count("right") for sides in named)
-        if first != second:
-            ordered.append((one, two) if first > second else (two, one))
-    if len(ordered) == 2:
-        return ordered[0], ordered[1], True
-    seen = recall_pose(skeleton)
-    p = skeleton.rest_positions() if seen is None else seen.points
-    # Tips are known in the rest pose alone
-    ends = p + skeleton.tips if seen is None else p
-    # To the left of the body: up times forward, where toes and knees point
-    hips = p[[leg.upper for leg in plan.legs]].mean(axis=0)
-    feet = p[[leg.end for leg in plan.legs]].mean(axis=0)
-    up = p[[arm.upper for arm in plan.arms]].mean(axis=0) - feet
-    up = up / max(float(np.linalg.norm(up)), 1e-12)
-    forward = np.zeros(3)
-    for leg in plan.legs:
-        forward = forward + ends[leg.chain[-1]] - p[leg.end]
-    forward = forward - up * float(up @ forward)
-    if np.linalg.norm(forward) < 0.03 * plan.leg_length:
-        # Without feet: knees stand before the line from hips to ankles, else a rest pose faces +Z
-        knees = p[[leg.middle for leg in plan.legs]].mean(axis=0) - 0.5 * (hips + feet)
-        forward = knees - up * float(up @ knees)
-    if np.linalg.norm(forward) < 0.005 * plan.leg_length:
-        forward = np.array([0.0, 0.0, 1.0])
-    left = np.asarray(np.cross(up, forward), dtype=np.float64)
-    by_shape: list[tuple[LimbChain, LimbChain]] = []
-    for one, two in (plan.legs, plan.arms):
-        gap = float(left @ (p[one.upper] - p[two.upper]))
-        if abs(gap) < NARROW * plan.leg_length:
-            gap = float(left @ (p[list(one.chain)].mean(axis=0) - p[list(two.chain)].mean(axis=0)))
-        by_shape.append((one, two) if gap > 0.0 else (two, one))
-    return by_shape[0], by_shape[1], False
 
 
 def name_spine_joints(spine: list[int]) -> dict[str, int]:

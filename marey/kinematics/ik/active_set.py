@@ -35,7 +35,6 @@ from marey.lie.kernels import (
     rotate,
     row3,
     unrotate,
-    write_right_jacobian,
     write_right_jacobian_inverse,
 )
 
@@ -209,34 +208,6 @@ def narrow_to_regions(box: CoordinateBox, face: ActiveLimits, state: IKState) ->
             wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3] = q
             is_any = True
     return is_any
-
-
-@kernel
-def compute_box_frames(box: CoordinateBox, world: FloatArray, vectors: FloatArray, frames: FloatArray) -> None:
-    r"""Write world axes ``(J, 3, 3)`` of the coordinates of limited joints: columns, the turn for each of them.
-
-    Of rotation vectors they are those of :math:`R_{world,j} J_r(v_j)`. With :math:`D = \exp(s) \exp(t)` the turn in the
-    axes of D is :math:`\exp(t)^{-1} J_r(s)\,\dot s + \dot t\,e_x`.
-    """
-    J = np.empty((3, 3))
-    for j in range(frames.shape[0]):
-        if not box.boxed[j]:
-            continue
-        q, (x, y, z) = quaternion_at(world, j), row3(vectors, j)
-        if box.is_swing[j]:
-            write_right_jacobian((0.0, x, y), J)
-            cosine, sine = cos(z), sin(z)
-            for c in range(2):
-                # Columns of the two swings, turned back by the twist
-                u, v, w = J[0, 1 + c], J[1, 1 + c], J[2, 1 + c]
-                J[0, c], J[1, c], J[2, c] = u, cosine * v + sine * w, cosine * w - sine * v
-            J[0, 2], J[1, 2], J[2, 2] = 1.0, 0.0, 0.0
-            q = multiply(q, quaternion_at(box.after, j))
-        else:
-            write_right_jacobian((x, y, z), J)
-        for c in range(3):
-            u, v, w = rotate(q, (J[0, c], J[1, c], J[2, c]))
-            frames[j, 0, c], frames[j, 1, c], frames[j, 2, c] = u, v, w
 
 
 @kernel

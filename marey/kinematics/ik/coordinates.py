@@ -6,18 +6,13 @@ limited joints are moved by their rotation vectors. Reduced space: the root's pl
 
 from __future__ import annotations
 
+from math import cos, sin
 from typing import NamedTuple
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
-from marey.kinematics.ik.active_set import (
-    clamp_coordinates,
-    compute_box_frames,
-    pose_joint,
-    project_to_box,
-    turn_rotation,
-)
+from marey.kinematics.ik.active_set import clamp_coordinates, pose_joint, project_to_box, turn_rotation
 from marey.kinematics.ik.state import (
     Goals,
     IKLayout,
@@ -26,7 +21,7 @@ from marey.kinematics.ik.state import (
     evaluate_pose,
     linearise,
 )
-from marey.lie.kernels import quaternion_at, rotate, row3
+from marey.lie.kernels import multiply, quaternion_at, rotate, row3, write_right_jacobian
 from marey.models.evaluation import model_jacobian, model_rotations
 
 
@@ -146,7 +141,27 @@ def write_jacobian(
     if space.is_reduced:
         model_jacobian(space.kind, space.mean_wxyz, space.basis, state.x, rows.model)
     else:
-        compute_box_frames(layout.box, state.world, state.vectors, rows.frames)
+        # World axes of the coordinates of limited joints: the turn for each of them. Of rotation vectors they are
+        # those of R_world_j J_r(v_j); with D = exp(s) exp(t) the turn in the axes of D is exp(t)^-1 J_r(s) s' + t' e_x
+        turn = np.empty((3, 3))
+        for j in range(rows.frames.shape[0]):
+            if not layout.box.boxed[j]:
+                continue
+            q, (x, y, z) = quaternion_at(state.world, j), row3(state.vectors, j)
+            if layout.box.is_swing[j]:
+                write_right_jacobian((0.0, x, y), turn)
+                cosine, sine = cos(z), sin(z)
+                for c in range(2):
+                    # Columns of the two swings, turned back by the twist
+                    u, v, w = turn[0, 1 + c], turn[1, 1 + c], turn[2, 1 + c]
+                    turn[0, c], turn[1, c], turn[2, c] = u, cosine * v + sine * w, cosine * w - sine * v
+                turn[0, 2], turn[1, 2], turn[2, 2] = 1.0, 0.0, 0.0
+                q = multiply(q, quaternion_at(layout.box.after, j))
+            else:
+                write_right_jacobian((x, y, z), turn)
+            for c in range(3):
+                u, v, w = rotate(q, (turn[0, c], turn[1, c], turn[2, c]))
+                rows.frames[j, 0, c], rows.frames[j, 1, c], rows.frames[j, 2, c] = u, v, w
     # Each block moves with the root's place and with the joints of its chain
     J[:] = 0.0
     mobility, lists, last = layout.springs.mobility, layout.lists, state.wxyz.shape[0]

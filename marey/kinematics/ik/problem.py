@@ -174,7 +174,24 @@ def compile_problem(
         (LEVEL_WEIGHT, LEVEL_TOLERANCES) if isinstance(pin, LookAtTask) else (PIN_WEIGHT, PIN_TOLERANCES)
         for pin in pins
     ]
-    blocks = _build_blocks(skeleton, goal_tasks, factors_and_tolerances)
+    # A block for each goal: where it acts, what it weighs, when it is reached
+    count = len(goal_tasks)
+    kinds, joints = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    points, aims, weights = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros((count, 3, 3))
+    reached_below, axes = np.zeros(count), np.ones((count, 3))
+    for row, (task, (factor, tolerances)) in enumerate(zip(goal_tasks, factors_and_tolerances, strict=True)):
+        kinds[row] = BLOCK_KINDS[type(task)]
+        weights[row] = factor * (weight_matrix(task.weight) + TINY_WEIGHT * np.eye(3))
+        axes[row] = np.diag(weights[row]) > 2.0 * factor * TINY_WEIGHT
+        reached_below[row] = tolerances[1 if isinstance(task, OrientationTask | LookAtTask) else 0]
+        if not isinstance(task, ComTask):
+            joints[row] = joint_index(skeleton, task.joint)
+        if isinstance(task, PointTask | LookAtTask):
+            points[row] = task.point
+        if isinstance(task, LookAtTask):
+            aims[row] = task.axis
+    softness = np.asarray(np.linalg.inv(weights), dtype=np.float64)
+    blocks = TaskBlocks(kinds, joints, points, aims, axes, weights, softness, reached_below)
     chains = [moving_chain(skeleton, task) for task in goal_tasks]
     # How easily the joints and, last, the root's place move
     mobility = np.ones(skeleton.num_joints + 1)
@@ -222,29 +239,6 @@ def compile_problem(
         (wxyz, project_to_box(layout.box, wxyz, np.zeros((len(wxyz), 3))) if layout.box.boxed.any() else 0.0),
         (skeleton, limits, *tasks, *pins),
     )
-
-
-def _build_blocks(
-    skeleton: Skeleton, tasks: Sequence[GoalTask], ranks: Sequence[tuple[float, tuple[float, float]]]
-) -> TaskBlocks:
-    """A block for each goal: where it acts, what it weighs, when it is reached."""
-    count = len(tasks)
-    kinds, joints = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    points, aims, weights = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros((count, 3, 3))
-    reached_below, axes = np.zeros(count), np.ones((count, 3))
-    for row, (task, (factor, tolerances)) in enumerate(zip(tasks, ranks, strict=True)):
-        kinds[row] = BLOCK_KINDS[type(task)]
-        weights[row] = factor * (weight_matrix(task.weight) + TINY_WEIGHT * np.eye(3))
-        axes[row] = np.diag(weights[row]) > 2.0 * factor * TINY_WEIGHT
-        reached_below[row] = tolerances[1 if isinstance(task, OrientationTask | LookAtTask) else 0]
-        if not isinstance(task, ComTask):
-            joints[row] = joint_index(skeleton, task.joint)
-        if isinstance(task, PointTask | LookAtTask):
-            points[row] = task.point
-        if isinstance(task, LookAtTask):
-            aims[row] = task.axis
-    softness = np.asarray(np.linalg.inv(weights), dtype=np.float64)
-    return TaskBlocks(kinds, joints, points, aims, axes, weights, softness, reached_below)
 
 
 def collect_targets(tasks: Sequence[Task]) -> tuple[FloatArray, BoolArray]:

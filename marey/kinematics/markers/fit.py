@@ -16,19 +16,12 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError, IntArray
 from marey.kinematics.markers.belt import Belt, find_belt
 from marey.kinematics.markers.body import SitePrior, fit_bones_and_sites
-from marey.kinematics.markers.poses import (
-    LabelledPoints,
-    MarkerPoses,
-    StandingPrior,
-    locate_sites,
-    neutral_poses,
-    solve_marker_poses,
-)
+from marey.kinematics.markers.poses import LabelledPoints, MarkerPoses, StandingPrior, locate_sites, solve_marker_poses
 from marey.kinematics.markers.shape import CAP, STATURES_M, BodyShape, assign_segments, expect_landmarks, find_segments
 from marey.kinematics.markers.sites import CLUSTER_SITES, MarkerSite, parse_marker_name, place_site
 from marey.lie import SO3
 from marey.motion import Markers, Motion, standing_height
-from marey.skeleton import HUMAN, HUMAN_STATURE_M, Skeleton
+from marey.skeleton import HUMAN, HUMAN_STATURE_M, Skeleton, role_map
 
 ROUNDS: Final = 20  # alternations of poses and body
 CONVERGED_FRACTION: Final = 5e-3  # [-] stop when a round improves the error by less than this part
@@ -290,7 +283,26 @@ def _start_from_hints(
     expected = SitePrior(points, np.array([width for _, width in hinted]))
     trust = np.ones(len(known))
     data = LabelledPoints(joints, points, places[:, known], seen[:, known])
-    poses = neutral_poses(body, prior, data)
+    # Neutral poses, each turned and moved rigidly onto the markers of trunk and pelvis (Kabsch's rotation)
+    frames, roles = len(data.places), role_map(body)
+    wxyz = np.tile(prior.neutral.wxyz, (frames, 1, 1))
+    sites = locate_sites(body, MarkerPoses(np.zeros((frames, 3)), SO3(wxyz)), data.joints, data.points)
+    core = [roles[name] for name in ("pelvis", "spine1", "spine2", "spine3") if name in roles]
+    is_core = np.isin(data.joints, core)
+    thigh = np.isin(
+        data.joints, [roles[n] for n in ("left_hip", "right_hip", "left_collar", "right_collar") if n in roles]
+    )
+    weight = np.where(is_core, 1.0, np.where(thigh, 0.1, 0.01)) * data.seen
+    total = np.maximum(weight.sum(axis=1), 1e-9)[:, None]
+    ours = (weight[..., None] * sites).sum(axis=1) / total
+    theirs = (weight[..., None] * data.places).sum(axis=1) / total
+    cross = np.einsum("fm,fmi,fmj->fij", weight, sites - ours[:, None], data.places - theirs[:, None])
+    left, _, right = np.linalg.svd(cross)
+    flip = np.linalg.det(left @ right)
+    left[:, :, 2] *= flip[:, None]
+    turn = SO3.from_matrix(np.swapaxes(left @ right, 1, 2))
+    wxyz[:, 0] = (turn @ SO3(wxyz[:, 0])).wxyz
+    poses = MarkerPoses(theirs - turn @ ours, SO3(wxyz))
     poses = solve_marker_poses(body, data, poses, prior, steps=10, weights=trust, far_m=0.3)
     for _ in range(4):
         poses = solve_marker_poses(body, data, poses, prior, steps=4, weights=trust)

@@ -291,7 +291,53 @@ def find_segments(
     best: SegmentFit | None = None
     for cost, start, size in bent[:NUM_FOLLOWED]:
         pose = _try_limbs(shape, prior, size, cost, start, places[[reference]], seen[[reference]], groups)
-        found = _follow_start(shape, prior, size, pose, places, seen, groups, reference)
+        # Follow a pose of one frame through the others, and settle which segment carries each marker
+        template = shape.template
+        body, trust, hints = template.scaled(size), np.ones(places.shape[1]), np.full(places.shape[1], -1)
+        here = slice(reference, reference + 1)
+        joints, points, below, costs = assign_segments(body, shape, pose, places[here], seen[here], groups, hints)
+        # From each frame to the one that is most like it
+        roots, wxyz = np.tile(pose.roots, (len(places), 1)), np.tile(pose.rotations.wxyz, (len(places), 1, 1))
+        # Frames and, for each, the earlier one that is most like it: distances between markers differ least (Prim)
+        distance = np.linalg.norm(places[:, :, None] - places[:, None], axis=-1)
+        shown = seen[:, :, None] & seen[:, None]
+        count = len(places)
+        apart = np.zeros((count, count))
+        for f in range(count):
+            common = shown & shown[f]
+            apart[f] = (np.abs(distance - distance[f]) * common).sum(axis=(1, 2)) / np.maximum(
+                common.sum(axis=(1, 2)), 1
+            )
+        done, order = [reference], list[tuple[int, int]]()
+        while len(done) < count:
+            left = [f for f in range(count) if f not in done]
+            table = apart[np.ix_(left, done)]
+            place, column = np.unravel_index(int(table.argmin()), table.shape)
+            order.append((left[int(place)], done[int(column)]))
+            done.append(left[int(place)])
+        for f, last in order:
+            row = slice(f, f + 1)
+            both = seen[f] & seen[last]
+            shift = (places[f] - places[last])[both].mean(axis=0) if both.any() else np.zeros(3)
+            before = MarkerPoses(roots[last : last + 1] + shift, SO3(wxyz[last : last + 1]))
+            data = LabelledPoints(joints, points, places[row], seen[row])
+            before = solve_marker_poses(body, data, before, prior, steps=4, weights=trust, far_m=0.3)
+            after = solve_marker_poses(body, data, before, prior, steps=3, weights=trust)
+            roots[row], wxyz[row] = after.roots, after.rotations.wxyz
+        poses = MarkerPoses(roots, SO3(wxyz))
+        for round_ in range(6):
+            single = groups if round_ < 4 else np.arange(len(groups))
+            joints, points, below, costs = assign_segments(body, shape, poses, places, seen, single, hints)
+            trust = 1.0 / (1.0 + (costs / 9.0) ** 2)
+            data = LabelledPoints(joints, points, places, seen)
+            expected = SitePrior(below, np.full(len(joints), SURFACE_M))
+            body, points = fit_bones_and_sites(template, poses, data, expected, scale=size, spread=0.05)
+            data = LabelledPoints(joints, points, places, seen)
+            poses = solve_marker_poses(body, data, poses, prior, steps=5, weights=trust)
+        joints, points, below, costs = assign_segments(body, shape, poses, places, seen, np.arange(len(groups)), hints)
+        turn = (prior.neutral.inverse() @ poses.rotations)[:, 1:].log() / prior.spread[1:]
+        strain = float(np.minimum((turn**2).mean(axis=(0, 2)), 9.0).mean())
+        found = SegmentFit(body, poses, joints, points, below, costs, float(costs.mean()) + strain)
         facing = SO3(found.poses.rotations.wxyz[reference, 0]) @ np.array([0.0, 0.0, 1.0])
         score = found.score + 1.0 * (1.0 - float(facing @ forward)) * bool(forward.any())
         score += STATURE * stature_cost(size * HUMAN_STATURE_M) if height_m is None else 0.0
@@ -419,63 +465,6 @@ def _try_limbs(
                 if other < cost - 1e-9:
                     cost, pose = other, bent
     return pose
-
-
-def _follow_start(
-    shape: BodyShape,
-    prior: StandingPrior,
-    scale: float,
-    pose: MarkerPoses,
-    places: FloatArray,
-    seen: BoolArray,
-    groups: IntArray,
-    reference: int,
-) -> SegmentFit:
-    """Follow a pose of one frame through the others, and settle which segment carries each marker."""
-    template = shape.template
-    body, trust, hints = template.scaled(scale), np.ones(places.shape[1]), np.full(places.shape[1], -1)
-    here = slice(reference, reference + 1)
-    joints, points, below, costs = assign_segments(body, shape, pose, places[here], seen[here], groups, hints)
-    # From each frame to the one that is most like it
-    roots, wxyz = np.tile(pose.roots, (len(places), 1)), np.tile(pose.rotations.wxyz, (len(places), 1, 1))
-    # Frames and, for each, the earlier one that is most like it: distances between markers differ least (Prim)
-    distance = np.linalg.norm(places[:, :, None] - places[:, None], axis=-1)
-    shown = seen[:, :, None] & seen[:, None]
-    count = len(places)
-    apart = np.zeros((count, count))
-    for f in range(count):
-        common = shown & shown[f]
-        apart[f] = (np.abs(distance - distance[f]) * common).sum(axis=(1, 2)) / np.maximum(common.sum(axis=(1, 2)), 1)
-    done, order = [reference], list[tuple[int, int]]()
-    while len(done) < count:
-        left = [f for f in range(count) if f not in done]
-        table = apart[np.ix_(left, done)]
-        place, column = np.unravel_index(int(table.argmin()), table.shape)
-        order.append((left[int(place)], done[int(column)]))
-        done.append(left[int(place)])
-    for f, last in order:
-        row = slice(f, f + 1)
-        both = seen[f] & seen[last]
-        shift = (places[f] - places[last])[both].mean(axis=0) if both.any() else np.zeros(3)
-        before = MarkerPoses(roots[last : last + 1] + shift, SO3(wxyz[last : last + 1]))
-        data = LabelledPoints(joints, points, places[row], seen[row])
-        before = solve_marker_poses(body, data, before, prior, steps=4, weights=trust, far_m=0.3)
-        after = solve_marker_poses(body, data, before, prior, steps=3, weights=trust)
-        roots[row], wxyz[row] = after.roots, after.rotations.wxyz
-    poses = MarkerPoses(roots, SO3(wxyz))
-    for round_ in range(6):
-        single = groups if round_ < 4 else np.arange(len(groups))
-        joints, points, below, costs = assign_segments(body, shape, poses, places, seen, single, hints)
-        trust = 1.0 / (1.0 + (costs / 9.0) ** 2)
-        data = LabelledPoints(joints, points, places, seen)
-        expected = SitePrior(below, np.full(len(joints), SURFACE_M))
-        body, points = fit_bones_and_sites(template, poses, data, expected, scale=scale, spread=0.05)
-        data = LabelledPoints(joints, points, places, seen)
-        poses = solve_marker_poses(body, data, poses, prior, steps=5, weights=trust)
-    joints, points, below, costs = assign_segments(body, shape, poses, places, seen, np.arange(len(groups)), hints)
-    turn = (prior.neutral.inverse() @ poses.rotations)[:, 1:].log() / prior.spread[1:]
-    strain = float(np.minimum((turn**2).mean(axis=(0, 2)), 9.0).mean())
-    return SegmentFit(body, poses, joints, points, below, costs, float(costs.mean()) + strain)
 
 
 def expect_landmarks(

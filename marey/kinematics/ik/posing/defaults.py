@@ -112,7 +112,17 @@ def plant_feet(body: PosedBody, tasks: Sequence[Task], start: Pose | None, root:
     goals = [task for task in tasks if not isinstance(task, PoseTask)]
     pose = start if start is not None else body.model.mean if body.model is not None else Pose.rest(skeleton)
     positions, frames = joint_frames(skeleton, pose.root_position[None], pose.rotations.wxyz[None])
-    paws = [] if ankles else find_standing_ends(skeleton, positions[0])
+    if ankles:
+        paws = list[int]()
+    else:
+        # An animal stands on four or more ends of limbs: those lower than a quarter of the way from the lowest joint
+        # up to the root
+        places = positions[0]
+        bottom = float(places[:, 1].min())
+        low = bottom + STANDING_PART * (float(places[0, 1]) - bottom)
+        ends = [handle.joint for handle in list_handles(skeleton) if handle.kind == "end"]
+        grounded = [joint for joint in ends if places[joint, 1] < low]
+        paws = grounded if len(grounded) >= FEWEST_LEGS and abs(bottom) < STANDING_M else []
     if feet == "planted" and not ankles and not paws:
         raise InputError(f"{skeleton!r} has no feet that can be planted", "Give PointTask and OrientationTask")
     if not goals or not (ankles or paws):
@@ -157,15 +167,3 @@ def plant_feet(body: PosedBody, tasks: Sequence[Task], start: Pose | None, root:
 def name_pins(skeleton: Skeleton, pins: Sequence[GoalTask]) -> tuple[str, ...]:
     """Names of the joints that are pinned."""
     return tuple(skeleton.names[joint_index(skeleton, pin.joint)] for pin in pins if isinstance(pin, PointTask))
-
-
-def find_standing_ends(skeleton: Skeleton, positions: FloatArray) -> list[int]:
-    """Ends of the limbs of an animal that stands on four or more of them; none of any other body.
-
-    An end stands that is lower than a quarter of the way from the lowest joint up to the root.
-    """
-    lowest = float(positions[:, 1].min())
-    low = lowest + STANDING_PART * (float(positions[0, 1]) - lowest)
-    ends = [handle.joint for handle in list_handles(skeleton) if handle.kind == "end"]
-    standing = [joint for joint in ends if positions[joint, 1] < low]
-    return standing if len(standing) >= FEWEST_LEGS and abs(lowest) < STANDING_M else []
