@@ -83,7 +83,33 @@ def compress(motion: Motion, *, max_error_m: float | None = None, method: str = 
     bound_m = _require_positive(TRACK_ERROR_M if max_error_m is None else max_error_m, "max_error_m", MIN_ERROR_M)
     if method == "tournier2011":
         if max_error_m is not None:
-            return _thin_within(motion, bound_m, options, is_inside=is_inside)
+            # As few geodesics as keep the bound, decoded and verified. The tracks get half of the bound. With all
+            # levels kept and all joints as end effectors, more geodesics always come nearer; the count is doubled
+            # until the bound is kept.
+            most = 3 * (motion.skeleton.num_joints - 1)
+            given = options.get("n_components")
+            counts = [given] if given is not None else [*(c for c in THIN_COUNTS if c < most), most]
+            leaves = {} if options.get("ends") is not None else {"ends": tuple(range(1, motion.skeleton.num_joints))}
+            best = float("inf")
+            # The end effectors of the thesis first, then every joint
+            for extra in ({}, leaves) if leaves else ({},):
+                for count in counts:
+                    try:
+                        asked: dict[str, Any] = {"spring": THIN_SPRING} | options | extra | {"n_components": count}
+                        thinned = encode_tournier(motion, max_error_m=TRACK_SHARE * bound_m, **asked)
+                    except InputError:
+                        if given is not None:
+                            raise
+                        continue
+                    data = pack_file(TOURNIER_CODE, write_tournier(thinned, motion, is_inside=is_inside))
+                    worst = float(compute_joint_errors(motion, decompress(data, skeleton=motion.skeleton)).max())
+                    if worst <= bound_m:
+                        return data
+                    best = min(best, worst)
+            raise ConvergenceError(
+                f"tournier2011 cannot keep {1e3 * bound_m:g} mm on '{motion.name}': {1e3 * best:.3g} mm at its finest. "
+                "Allow a larger error, or use the default method"
+            )
         thinned = encode_tournier(motion, max_error_m=bound_m, **options)
         return pack_file(TOURNIER_CODE, write_tournier(thinned, motion, is_inside=is_inside))
     # A distortion rate is met by the wavelet codec alone, and stands for a bound
@@ -166,38 +192,6 @@ def _encode_within(motion: Motion, bound: ErrorBound, levels: tuple[int, ...] | 
         )
         files.append(pack_file(WAVELET_CODE, body))
     return min(files, key=len)
-
-
-def _thin_within(motion: Motion, bound_m: float, options: dict[str, Any], *, is_inside: bool) -> bytes:
-    """The thesis's codec with as few geodesics as keep a bound, decoded and verified.
-
-    The tracks get half of the bound. With all levels kept and all joints as end effectors, more geodesics always come
-    nearer; the count is doubled until the bound is kept.
-    """
-    most = 3 * (motion.skeleton.num_joints - 1)
-    given = options.get("n_components")
-    counts = [given] if given is not None else [*(c for c in THIN_COUNTS if c < most), most]
-    leaves = {} if options.get("ends") is not None else {"ends": tuple(range(1, motion.skeleton.num_joints))}
-    best = float("inf")
-    # The end effectors of the thesis first, then every joint
-    for extra in ({}, leaves) if leaves else ({},):
-        for count in counts:
-            try:
-                asked: dict[str, Any] = {"spring": THIN_SPRING} | options | extra | {"n_components": count}
-                thinned = encode_tournier(motion, max_error_m=TRACK_SHARE * bound_m, **asked)
-            except InputError:
-                if given is not None:
-                    raise
-                continue
-            data = pack_file(TOURNIER_CODE, write_tournier(thinned, motion, is_inside=is_inside))
-            worst = float(compute_joint_errors(motion, decompress(data, skeleton=motion.skeleton)).max())
-            if worst <= bound_m:
-                return data
-            best = min(best, worst)
-    raise ConvergenceError(
-        f"tournier2011 cannot keep {1e3 * bound_m:g} mm on '{motion.name}': {1e3 * best:.3g} mm at its finest. "
-        "Allow a larger error, or use the default method"
-    )
 
 
 def _is_within(motion: Motion, decoded: Motion, bound: ErrorBound) -> bool:

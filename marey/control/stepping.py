@@ -286,12 +286,6 @@ class Footsteps:
         self._lift(step, side, points[side], step + max(1, round(seconds / self.reference.dt)))
         self.feet[side].is_own = True
 
-    def give_up_return(self) -> None:
-        """Take no step back: the weight stays where it is needed."""
-        self.lean, self.bearing = 0.0, None
-        for foot in self.feet:
-            foot.is_returning = False
-
     def _hold(self, foot: SteppingFoot, edge: int, places: FloatArray) -> None:
         foot.edge, foot.anchor = edge, self.floor.under(places[EDGE_CORNERS[edge]].mean(axis=0))
 
@@ -407,5 +401,8 @@ def begin_recovery_step(at: TrackingStep) -> None:
             side = 0 if sideways > 0.0 else 1
         else:
             side = int(np.argmax(np.linalg.norm(soles - at.capture_point(), axis=1)))
-    at.steps.give_up_return()
+    # No step back is taken: the weight stays where it is needed
+    at.steps.lean, at.steps.bearing = 0.0, None
+    for foot in at.steps.feet:
+        foot.is_returning = False
     at.steps.step_out(at.step, side, at.points, at.weights.recovery_step_s)

@@ -29,14 +29,7 @@ from marey.control.stepping import (
     make_schedule,
 )
 from marey.control.tasks import ControlTask, Drive
-from marey.control.tracking_laws import (
-    TrackingStep,
-    TrackWeights,
-    com_rows,
-    foot_rows,
-    soften_weights,
-    turn_rows,
-)
+from marey.control.tracking_laws import SOFT_FACTORS, TrackingStep, TrackWeights, com_rows, foot_rows, turn_rows
 from marey.dynamics import Body
 from marey.kinematics import JointLimits, posing_limits
 from marey.models import PGA, PoseModel
@@ -190,7 +183,9 @@ class Tracker:
             # Legs that keep the angles of the clip would hold the weight between the feet
             self._alarm = max(self._alarm, LEANING_ALARM)
         if self._alarm > 0.0:
-            at = replace(at, weights=soften_weights(self.weights, self._alarm))
+            # In danger, from 0, none, to 1, balance counts more and posture less, in equal ratios
+            softer = {name: getattr(self.weights, name) * factor**self._alarm for name, factor in SOFT_FACTORS.items()}
+            at = replace(at, weights=replace(self.weights, **softer))
         if self.weights.step > 0.0:
             begin_recovery_step(at)
             if stays or at.is_over:

@@ -6,7 +6,7 @@ asked that muscles and ground could not give. Feet stand, roll, swing, and land 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -75,11 +75,6 @@ SOFT_FACTORS: Final = {
     "roll": 0.1,
     "capture": 2.0,
 }
-
-
-def soften_weights(weights: TrackWeights, alarm: float) -> TrackWeights:
-    """Weights of a figure in danger, from 0, none, to 1: balance counts more and posture less, in equal ratios."""
-    return replace(weights, **{name: getattr(weights, name) * factor**alarm for name, factor in SOFT_FACTORS.items()})
 
 
 @dataclass(frozen=True, slots=True, eq=False)

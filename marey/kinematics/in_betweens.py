@@ -95,7 +95,18 @@ def fill_in_betweens(
         # The root, and what the keys have outside the model
         turned = moved @ _interpolate_rotations(times, made.inverse() @ rotations, at)
     clip = Motion(keys.skeleton, rate_hz, _interpolate_values(nodes, places, at), turned, name="keys")
-    planted = _standing_feet(keys, times, at) if hold_feet else np.zeros((count, 2), dtype=np.bool_)
+    if hold_feet:
+        # Feet stand whose ankle and toes are near the same place in the keys before and after
+        roles, planted = role_map(keys.skeleton), np.zeros((len(at), 2), dtype=np.bool_)
+        joint_places = np.stack([pose.joint_positions() for pose in keys.poses.values()])
+        i = np.clip(np.searchsorted(times, at, side="right") - 1, 0, max(len(times) - 2, 0))
+        for side, foot in enumerate(FEET):
+            joints = [roles[f"{foot}_{part}"] for part in ("ankle", "toes") if f"{foot}_{part}" in roles]
+            if len(times) > 1 and f"{foot}_ankle" in roles and f"{foot}_knee" in roles and f"{foot}_hip" in roles:
+                stays = np.linalg.norm(np.diff(joint_places[:, joints], axis=0), axis=-1).max(axis=1) < PLANTED_M
+                planted[:, side] = stays[i]
+    else:
+        planted = np.zeros((count, 2), dtype=np.bool_)
     slide = 0.0
     for _ in range(ROUNDS if limits is not None and planted.any() else 1):
         if limits is not None:
@@ -233,19 +244,6 @@ def _interpolate_rotations(times: FloatArray, rotations: SO3, at: FloatArray) ->
     last = np.einsum("...ij,...j->...i", left_jacobian_inverse(-delta), spans * velocity[1:])[i]
     phi = (u**2 * (3.0 - 2.0 * u)) * delta[i] + (u * (1.0 - u) ** 2) * first + (u**2 * (u - 1.0)) * last
     return rotations[i] @ SO3.exp(phi)
-
-
-def _standing_feet(keys: KeyFrames, times: FloatArray, at: FloatArray) -> BoolArray:
-    """Which feet ``(F, 2)`` stand: their ankle and toes are near the same place in the keys before and after."""
-    roles, planted = role_map(keys.skeleton), np.zeros((len(at), 2), dtype=np.bool_)
-    places = np.stack([pose.joint_positions() for pose in keys.poses.values()])
-    i = np.clip(np.searchsorted(times, at, side="right") - 1, 0, max(len(times) - 2, 0))
-    for side, foot in enumerate(FEET):
-        joints = [roles[f"{foot}_{part}"] for part in ("ankle", "toes") if f"{foot}_{part}" in roles]
-        if len(times) > 1 and f"{foot}_ankle" in roles and f"{foot}_knee" in roles and f"{foot}_hip" in roles:
-            stays = np.linalg.norm(np.diff(places[:, joints], axis=0), axis=-1).max(axis=1) < PLANTED_M
-            planted[:, side] = stays[i]
-    return planted
 
 
 def _hold_feet(

@@ -60,7 +60,28 @@ class PoseEditor:
         if not np.isfinite(target).all() or np.abs(target).max() > 1e3:
             raise InputError("the goal is not a place in the room", "Drag it nearer")
         goals = {**self.state.goals, handle: np.asarray(target, dtype=np.float64)}
-        pose = self._solve_pose(goals, handle)
+        # Solve with the dragged goal stronger than those that hold, and standing feet strongest
+        names = self.skeleton.names
+        tasks: list[PointTask] = []
+        for name, goal in goals.items():
+            # A middle joint follows its limb until it is dragged itself
+            is_foot = name in self.feet
+            if name == handle or (is_foot if self.is_reduced else name in self.held):
+                weight = DRAG_WEIGHT if name == handle else FOOT_WEIGHT if is_foot else 1.0
+                level = 1 if self.is_reduced and not is_foot else 0
+                tasks.append(PointTask(names[self.joints[name]], target_world=goal, weight=weight, priority=level))
+        # From the answer before, if it is still on the desk: then the way of the goal counts, and no joint flips
+        is_going_on = self.result is not None and self.result.pose is self.state.pose
+        self.result = solve_ik(
+            self._need_model() if self.is_reduced else self.skeleton,
+            tasks,
+            start=self.result if self.result is not None and is_going_on else self.state.pose,
+            limits=self.limits,
+            method=self.method,
+            feet="free" if self.is_reduced else "auto",
+            on_failure="return",
+        )
+        pose = self.result.pose
         # Handles that hold nothing go with the body
         here = self._goals_from_pose(pose)
         goals |= {name: here[name] for name in self.joints if name != handle and name not in self.held}
@@ -90,34 +111,6 @@ class PoseEditor:
         pose = self.state.pose
         clip = Motion(pose.skeleton, 1.0, pose.root_position[None], pose.rotations.reshape(1, -1))
         return np.asarray(model.encode(clip)[0] / model.deviations, dtype=np.float64)
-
-    def _solve_pose(self, goals: dict[str, FloatArray], dragged: str) -> Pose:
-        """Solve with the dragged goal stronger than those that hold, and standing feet strongest.
-
-        A pose space has few coordinates: there feet come first, and the other goals give way to the drag. The model's
-        own limits keep every coordinate within three standard deviations.
-        """
-        names = self.skeleton.names
-        tasks: list[PointTask] = []
-        for handle, goal in goals.items():
-            # A middle joint follows its limb until it is dragged itself
-            is_foot = handle in self.feet
-            if handle == dragged or (is_foot if self.is_reduced else handle in self.held):
-                weight = DRAG_WEIGHT if handle == dragged else FOOT_WEIGHT if is_foot else 1.0
-                level = 1 if self.is_reduced and not is_foot else 0
-                tasks.append(PointTask(names[self.joints[handle]], target_world=goal, weight=weight, priority=level))
-        # From the answer before, if it is still on the desk: then the way of the goal counts, and no joint flips
-        is_going_on = self.result is not None and self.result.pose is self.state.pose
-        self.result = solve_ik(
-            self._need_model() if self.is_reduced else self.skeleton,
-            tasks,
-            start=self.result if self.result is not None and is_going_on else self.state.pose,
-            limits=self.limits,
-            method=self.method,
-            feet="free" if self.is_reduced else "auto",
-            on_failure="return",
-        )
-        return self.result.pose
 
     def _goals_from_pose(self, pose: Pose) -> dict[str, FloatArray]:
         positions = pose.joint_positions()

@@ -42,17 +42,6 @@ def _perpendicular(v: FloatArray) -> FloatArray:
 
 
 @kernel
-def _rotate_by_arc(a: FloatArray, b: FloatArray, v: FloatArray) -> FloatArray:
-    """Turn ``v`` by the smallest rotation from unit vector ``a`` to unit vector ``b``."""
-    c = _dot(a, b)
-    if c < -0.999999999:
-        axis = _perpendicular(a)
-        return 2.0 * _dot(axis, v) * axis - v
-    w = _cross(a, b)
-    return c * v + _cross(w, v) + w * (_dot(w, v) / (1.0 + c))
-
-
-@kernel
 def _bone_frame(first: FloatArray, axis: FloatArray) -> FloatArray:
     """Rotation matrix whose first column is ``first`` and whose third is nearest to ``axis``."""
     third = _unit(axis - first * _dot(first, axis))
@@ -108,8 +97,16 @@ def solve_limbs(
             hint = _perpendicular(a)
         weak = max(0.0, 1.0 - size / (0.08 * l1))  # the plane of a nearly straight limb is undefined
         bend = _unit(bend + _unit(hint) * (0.02 * l1 * weak * weak + 1e-12 * l1))
-        # It turns with the line from the upper joint to the end; then the law of cosines
-        turned = _unit(_rotate_by_arc(a, g, bend))
+        # It turns with the line from the upper joint to the end, by the smallest rotation from the old to the new one
+        c = _dot(a, g)
+        if c < -0.999999999:
+            across = _perpendicular(a)
+            arc = 2.0 * _dot(across, bend) * across - bend
+        else:
+            w = _cross(a, g)
+            arc = c * bend + _cross(w, bend) + w * (_dot(w, bend) / (1.0 + c))
+        turned = _unit(arc)
+        # The law of cosines
         cosine = min(1.0, max(-1.0, (l1 * l1 + length * length - l2 * l2) / (2.0 * l1 * length)))
         sine = np.sqrt(1.0 - cosine * cosine)
         k_new = l1 * (cosine * g + sine * turned)
@@ -214,27 +211,7 @@ def solve_two_bone(
     bones = np.diff(positions[:, [limb.upper, limb.middle, limb.end]], axis=1)
     if not np.linalg.norm(bones, axis=-1).min() > MIN_BONE_M:
         raise InputError("a bone of this limb has no length", "Choose joints that lie apart")
-    moved, reached = move_limb(motion.rotations.wxyz, positions, frames, motion.skeleton, limb, goals, stretch=stretch)
-    if end_rotations is None and keep_end:
-        end_rotations = frames[:, limb.end]
-    if end_rotations is not None:
-        _, frames = replace(motion, rotations=SO3(moved)).joint_frames()
-        moved[:, limb.end] = (_parent_rotations(frames, motion.skeleton, limb.end).inverse() @ end_rotations).wxyz
-    errors = np.linalg.norm(reached - goals, axis=-1)
-    return TwoBoneResult(replace(motion, rotations=SO3(moved)), errors < REACHED_TOL_M, errors)
-
-
-def move_limb(
-    wxyz: FloatArray,
-    positions: FloatArray,
-    frames: SO3,
-    skeleton: Skeleton,
-    limb: Limb,
-    goals: FloatArray,
-    *,
-    stretch: float | FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """Local rotations ``(F, J, 4)`` with the limb moved, and the ends reached ``(F, 3)`` [m]."""
+    # Local rotations (F, J, 4) with the limb moved, and the ends reached (F, 3) [m]
     largest = np.broadcast_to(np.asarray(stretch, dtype=np.float64), (len(goals),))
     first, second, reached = solve_limbs(
         np.ascontiguousarray(positions[:, limb.upper]),
@@ -246,13 +223,19 @@ def move_limb(
     )
     # World turns of both bones as local rotations
     turn_upper, turn_lower = SO3.from_matrix(first), SO3.from_matrix(second)
-    moved = wxyz.copy()
+    moved = motion.rotations.wxyz.copy()
     moved[:, limb.upper] = (
-        _parent_rotations(frames, skeleton, limb.upper).inverse() @ turn_upper @ frames[:, limb.upper]
+        _parent_rotations(frames, motion.skeleton, limb.upper).inverse() @ turn_upper @ frames[:, limb.upper]
     ).wxyz
-    R_world_above = turn_upper @ _parent_rotations(frames, skeleton, limb.middle)
+    R_world_above = turn_upper @ _parent_rotations(frames, motion.skeleton, limb.middle)
     moved[:, limb.middle] = (R_world_above.inverse() @ turn_lower @ frames[:, limb.middle]).wxyz
-    return moved, reached
+    if end_rotations is None and keep_end:
+        end_rotations = frames[:, limb.end]
+    if end_rotations is not None:
+        _, frames = replace(motion, rotations=SO3(moved)).joint_frames()
+        moved[:, limb.end] = (_parent_rotations(frames, motion.skeleton, limb.end).inverse() @ end_rotations).wxyz
+    errors = np.linalg.norm(reached - goals, axis=-1)
+    return TwoBoneResult(replace(motion, rotations=SO3(moved)), errors < REACHED_TOL_M, errors)
 
 
 def _parent_rotations(frames: SO3, skeleton: Skeleton, joint: int) -> SO3:

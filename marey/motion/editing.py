@@ -145,7 +145,23 @@ def opposite_joints(skeleton: Skeleton, roles: RoleMap | None = None) -> tuple[I
     alone: list[str] = []
     for joint, name in enumerate(skeleton.names):
         if opposite[joint] < 0:
-            other = _find_opposite(skeleton, joint, opposite)
+            # An initial l or r counts as well where the other name exists: lfingers, rfingers
+            called = skeleton.names[joint]
+            guess = _OTHER.get(called[:1], called[:1]) + called[1:]
+            called = guess if other_side(called) == called and guess in skeleton.names else other_side(called)
+            if called != skeleton.names[joint]:
+                found = skeleton.names.index(called) if called in skeleton.names else joint
+                other = found if opposite[found] < 0 else joint
+            else:
+                parent = int(skeleton.parents[joint])
+                if parent == NO_PARENT or opposite[parent] == parent:
+                    # On the midline
+                    other = joint
+                else:
+                    free = [int(c) for c in skeleton.children(int(opposite[parent])) if opposite[c] < 0]
+                    mirrored = skeleton.offsets[joint]
+                    apart = [float(np.linalg.norm(skeleton.offsets[c] * MIRROR - mirrored)) for c in free]
+                    other = free[int(np.argmin(apart))] if free else joint
             opposite[joint], opposite[other] = other, joint
             if other == joint and other_side(name) != name:
                 alone.append(name)
@@ -157,22 +173,6 @@ def other_side(name: str) -> str:
     if _SIDE.search(name):
         return _SIDE.sub(lambda found: _OTHER.get(found[0], found[0]), name, count=1)
     return _INITIAL.sub(lambda found: _OTHER[found[0]], name, count=1)
-
-
-def _find_opposite(skeleton: Skeleton, joint: int, opposite: IntArray) -> int:
-    # An initial l or r counts as well where the other name exists: lfingers, rfingers
-    name = skeleton.names[joint]
-    guess = _OTHER.get(name[:1], name[:1]) + name[1:]
-    name = guess if other_side(name) == name and guess in skeleton.names else other_side(name)
-    if name != skeleton.names[joint]:
-        found = skeleton.names.index(name) if name in skeleton.names else joint
-        return found if opposite[found] < 0 else joint
-    parent = int(skeleton.parents[joint])
-    if parent == NO_PARENT or opposite[parent] == parent:
-        return joint  # on the midline
-    free = [int(c) for c in skeleton.children(int(opposite[parent])) if opposite[c] < 0]
-    apart = [float(np.linalg.norm(skeleton.offsets[c] * MIRROR - skeleton.offsets[joint])) for c in free]
-    return free[int(np.argmin(apart))] if free else joint
 
 
 def join_motions(first: Motion, second: Motion, blend_s: float) -> Motion:

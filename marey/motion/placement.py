@@ -215,7 +215,16 @@ def encode_relative_root(motion: Motion) -> RelativeRoot:
     defined unless the root is upside down, where the yaw of the frame before is kept. [Safonova2006]_ §4.2 only says
     "relative to the previous pose"; the formulas above make it exact.
     """
-    yaw = _twist_angles(motion.rotations[:, 0])
+    # Twist angles of the root about the vertical
+    rotations = motion.rotations[:, 0]
+    w, y = rotations.wxyz[:, 0], rotations.wxyz[:, 2]
+    known = np.hypot(w, y) > 1e-6
+    frames = np.arange(len(w))
+    if not known.any():
+        yaw = np.zeros(len(w))
+    else:
+        held = np.maximum.accumulate(np.where(known, frames, int(np.argmax(known))))
+        yaw = 2.0 * np.arctan2(y, w)[held]
     turns = np.concatenate([[0.0], (np.diff(yaw) + np.pi) % (2.0 * np.pi) - np.pi])
     ground = np.diff(motion.root_positions[:, [0, 2]], axis=0)
     steps = np.concatenate([np.zeros((1, 2)), _turn(ground, -yaw[:-1])])
@@ -232,16 +241,6 @@ def decode_relative_root(
     ground = np.cumsum(_turn(relative.steps, before), axis=0) + frozen(position, 2, name="position")
     positions = np.stack([ground[:, 0], relative.heights, ground[:, 1]], axis=-1)
     return positions, SO3.exp(yaws[:, None] * UP) @ relative.tilts
-
-
-def _twist_angles(rotations: SO3) -> FloatArray:
-    w, y = rotations.wxyz[:, 0], rotations.wxyz[:, 2]
-    known = np.hypot(w, y) > 1e-6
-    frames = np.arange(len(w))
-    if not known.any():
-        return np.zeros(len(w))
-    held = np.maximum.accumulate(np.where(known, frames, int(np.argmax(known))))
-    return 2.0 * np.arctan2(y, w)[held]
 
 
 def _turn(vectors: FloatArray, yaw: FloatArray) -> FloatArray:

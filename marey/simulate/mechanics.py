@@ -62,23 +62,6 @@ SERIES_BELOW = 0.5  # [rad²] where the closed forms of the slopes cancel
 
 
 @kernel
-def _jacobian_coefficients(square: float) -> tuple[float, float, float, float]:
-    r"""Coefficients of :math:`J_r` and their slopes over :math:`\theta`: :math:`c_2, c_3, c_2'/\theta, c_3'/\theta`."""
-    half = sinc(0.5 * sqrt(square))
-    c2, c3 = 0.5 * half * half, third_stumpff(square)
-    if square > SERIES_BELOW:
-        return c2, c3, (sinc(sqrt(square)) - 2.0 * c2) / square, (c2 - 3.0 * c3) / square
-    power, s2, s3, factorial = 1.0, 0.0, 0.0, 2.0
-    for n in range(1, 9):
-        factorial *= (2 * n + 1) * (2 * n + 2)  # (2 n + 2)!
-        sign = -1.0 if n % 2 else 1.0
-        s2 += sign * 2 * n * power / factorial
-        s3 += sign * 2 * n * power / (factorial * (2 * n + 3))
-        power *= square
-    return c2, c3, s2, s3
-
-
-@kernel
 def joint_column_rates(mech: Mechanism, coordinates: FloatArray, rates: FloatArray, turns: FloatArray) -> FloatArray:
     """How the columns of ``joint_columns`` (``turns``) change while the coordinates do: ``(J, 3, k)`` [1/s]."""
     out = np.zeros(mech.basis.shape)
@@ -112,7 +95,20 @@ def joint_column_rates(mech: Mechanism, coordinates: FloatArray, rates: FloatArr
             # dJ_r(xi)/dt v_i for every mode: slopes of c_2 and c_3 along the rate, and products with the rate itself
             x, y, z = xi[0], xi[1], xi[2]
             a, b, c = rate[0], rate[1], rate[2]
-            c2, c3, s2, s3 = _jacobian_coefficients(x * x + y * y + z * z)
+            # Coefficients of the right Jacobian and their slopes over the angle: c2, c3, c2'/angle, c3'/angle
+            square = x * x + y * y + z * z
+            half = sinc(0.5 * sqrt(square))
+            c2, c3 = 0.5 * half * half, third_stumpff(square)
+            if square > SERIES_BELOW:
+                s2, s3 = (sinc(sqrt(square)) - 2.0 * c2) / square, (c2 - 3.0 * c3) / square
+            else:
+                power, s2, s3, factorial = 1.0, 0.0, 0.0, 2.0
+                for n in range(1, 9):
+                    factorial *= (2 * n + 1) * (2 * n + 2)  # (2 n + 2)!
+                    sign = -1.0 if n % 2 else 1.0
+                    s2 += sign * 2 * n * power / factorial
+                    s3 += sign * 2 * n * power / (factorial * (2 * n + 3))
+                    power *= square
             s2 *= x * a + y * b + z * c
             s3 *= x * a + y * b + z * c
             for i in range(mech.basis.shape[2]):

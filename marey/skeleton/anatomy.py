@@ -15,15 +15,16 @@ import numpy as np
 from marey.base import FloatArray, InputError
 from marey.lie import SO3
 from marey.skeleton.limbs import (
+    READ_POSES,
     WORST,
     BodyPlan,
     SeenPose,
     find_body_plan,
-    find_posed_plan,
     is_rest_pose,
     posture_cost,
     recall_pose,
     remember_pose,
+    search_plan,
 )
 from marey.skeleton.tree import Skeleton
 
@@ -93,10 +94,32 @@ def assess_anatomy(skeleton: Skeleton, positions: FloatArray | None = None, rota
     is_told = rest.plan is not None and is_rest_pose(rest.plan, p_rest)
     if (rest.is_human and is_told) or positions is None or recall_pose(skeleton) is not None:
         return _SEEN_MOVING.get(skeleton, rest)
-    found = find_posed_plan(skeleton, positions)
-    if found is None:
+    # The most human reading of posed joints, and the pose in which the body stands best: a few poses are read as if
+    # they were the rest pose
+    best: tuple[float, BodyPlan] | None = None
+    for pose in positions[np.unique(np.linspace(0, len(positions) - 1, READ_POSES).astype(np.int64))]:
+        offsets = pose.copy()
+        offsets[1:] -= pose[skeleton.parents[1:]]
+        plan = search_plan(Skeleton(skeleton.names, skeleton.parents, offsets, skeleton.tips))
+        cost = None if plan is None else posture_cost(plan, pose[None])
+        if plan is not None and (best is None or plan.cost + (cost or 0.0) < best[0]):
+            best = (plan.cost + (cost or 0.0), plan)
+    if best is None:
         return rest
-    posed, stands = found
+    posed = best[1]
+    # Who stands has straight legs, a trunk above them and arms that hang or reach out
+    hips, ankles, shoulders = (
+        positions[:, [a, b]]
+        for a, b in (
+            (posed.legs[0].upper, posed.legs[1].upper),
+            (posed.legs[0].end, posed.legs[1].end),
+            (posed.arms[0].upper, posed.arms[1].upper),
+        )
+    )
+    reach = np.linalg.norm(hips - ankles, axis=-1).min(axis=1) / posed.leg_length
+    legs, trunk = (hips - ankles).mean(axis=1), (shoulders - hips).mean(axis=1)
+    norms = np.linalg.norm(legs, axis=1) * np.linalg.norm(trunk, axis=1)
+    stands = int(np.argmax(reach + (legs * trunk).sum(axis=1) / np.maximum(norms, 1e-12)))
     # A galloping animal stretches out like a person: a rest pose with mirrored limbs counts as much as the frames
     told = [posture_cost(posed, positions)]
     if rest.plan is not None and is_told:

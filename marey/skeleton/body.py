@@ -146,7 +146,22 @@ def capsules(skeleton: Skeleton) -> Capsules:
         _add_head(body, unit)
         _join_bones(body, bones, unit)
     else:
-        _add_sticks(body)
+        # A tapered stick for each bone, and for the tip of each joint that ends a limb
+        counts = np.bincount(skeleton.parents[1:], minlength=skeleton.num_joints)
+        # Nodes of the scene: one below the other, down to the first joint that branches
+        first = 0
+        while counts[first] == 1 and counts.max() > 1:
+            first = int(skeleton.children(first)[0])
+        low, high = STICK_RADII
+        size = float(np.ptp(skeleton.rest_positions()[first:], axis=0).max(initial=0.0))
+        size = max(size, float(np.linalg.norm(skeleton.tips, axis=1).max()))
+        for j in range(first, skeleton.num_joints):
+            ends = [skeleton.offsets[c] for c in skeleton.children(j)]
+            for end in ends if ends else [skeleton.tips[j]]:
+                length = float(np.linalg.norm(end))
+                if length > 1e-4 * size:
+                    start, tip = (float(np.clip(taper * length, low * size, high * size)) for taper in STICK_TAPER)
+                    body.segments.append((j, np.zeros(3), end, start, tip))
     segments = body.segments
     return Capsules(
         np.array([joint for joint, *_ in segments], dtype=np.int64),
@@ -223,7 +238,20 @@ def _add_limbs(body: _BodyDraft) -> dict[int, tuple[float, float]]:
                 length = max(float(np.linalg.norm(along)), 1e-9)
                 reach = max(length - unit * HAND[1], 0.5 * length) / length
                 body.add(wrist, body.positions[wrist] + 0.12 * along, body.positions[wrist] + reach * along, HAND, unit)
-        _add_foot(body, side)
+        # A foot on its sole: heel to ball, ankle to the middle of that, ball to toes
+        points, leg = foot_points(body.skeleton, body.roles), body.leg
+        if f"{side}_heel" in points.names:
+            at = points.positions(body.positions, body.frames)
+            heel, ball, tip = (at[points.index(f"{side}_{name}")] for name in ("heel", "ball", "toe_end"))
+            ankle, carrier = body.roles[f"{side}_ankle"], int(points.joints[points.index(f"{side}_ball")])
+            along = (tip - heel) / max(float(np.linalg.norm(tip - heel)), 1e-9)
+            # A ball radius above the sole
+            back = heel + leg * (FOOT[0] * UP + FOOT[0] * along)
+            front = ball + leg * FOOT[1] * UP
+            toe = tip + leg * TOES * (UP - along)
+            body.add(ankle, back, front, FOOT, leg)
+            body.add(ankle, body.positions[ankle], 0.5 * (back + front), (SHANK[1], FOOT[1]), leg)
+            body.add(carrier, ball + leg * TOES * UP, toe, (TOES, TOES), leg)
     return bones
 
 
@@ -236,24 +264,6 @@ def _trim_start(body: _BodyDraft, path: list[int]) -> list[int]:
         if float(np.linalg.norm(p[rest[-1]] - p[rest[0]])) >= STRAIGHT_COS * way:
             return rest
     return path
-
-
-def _add_foot(body: _BodyDraft, side: str) -> None:
-    """Add a foot on its sole: heel to ball, ankle to the middle of that, ball to toes."""
-    points, leg = foot_points(body.skeleton, body.roles), body.leg
-    if f"{side}_heel" not in points.names:
-        return
-    at = points.positions(body.positions, body.frames)
-    heel, ball, tip = (at[points.index(f"{side}_{name}")] for name in ("heel", "ball", "toe_end"))
-    ankle, carrier = body.roles[f"{side}_ankle"], int(points.joints[points.index(f"{side}_ball")])
-    along = (tip - heel) / max(float(np.linalg.norm(tip - heel)), 1e-9)
-    # A ball radius above the sole
-    back = heel + leg * (FOOT[0] * UP + FOOT[0] * along)
-    front = ball + leg * FOOT[1] * UP
-    toe = tip + leg * TOES * (UP - along)
-    body.add(ankle, back, front, FOOT, leg)
-    body.add(ankle, body.positions[ankle], 0.5 * (back + front), (SHANK[1], FOOT[1]), leg)
-    body.add(carrier, ball + leg * TOES * UP, toe, (TOES, TOES), leg)
 
 
 def _add_trunk(body: _BodyDraft) -> float:
@@ -375,23 +385,3 @@ def _join_bones(body: _BodyDraft, limbs: dict[int, tuple[float, float]], unit: f
             body.add_bone(child, (NECK[0] * unit, NECK[1] * unit))
         elif child not in feet:
             body.add_bone(child, (SPINE * unit, SPINE * unit))
-
-
-def _add_sticks(body: _BodyDraft) -> None:
-    """Add a tapered stick for each bone, and for the tip of each joint that ends a limb."""
-    skeleton = body.skeleton
-    counts = np.bincount(skeleton.parents[1:], minlength=skeleton.num_joints)
-    # Nodes of the scene: one below the other, down to the first joint that branches
-    first = 0
-    while counts[first] == 1 and counts.max() > 1:
-        first = int(skeleton.children(first)[0])
-    low, high = STICK_RADII
-    size = float(np.ptp(skeleton.rest_positions()[first:], axis=0).max(initial=0.0))
-    size = max(size, float(np.linalg.norm(skeleton.tips, axis=1).max()))
-    for j in range(first, skeleton.num_joints):
-        ends = [skeleton.offsets[c] for c in skeleton.children(j)]
-        for end in ends if ends else [skeleton.tips[j]]:
-            length = float(np.linalg.norm(end))
-            if length > 1e-4 * size:
-                start, tip = (float(np.clip(taper * length, low * size, high * size)) for taper in STICK_TAPER)
-                body.segments.append((j, np.zeros(3), end, start, tip))

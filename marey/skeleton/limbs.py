@@ -128,39 +128,7 @@ def find_body_plan(skeleton: Skeleton) -> BodyPlan | None:
     The rest pose is read, unless frames have told more (:func:`remember_pose`). The answer is kept.
     """
     seen = _SEEN.get(skeleton)
-    return _search_plan(skeleton) if seen is None else seen.plan
-
-
-def find_posed_plan(skeleton: Skeleton, positions: FloatArray) -> tuple[BodyPlan, int] | None:
-    """Return the most human reading of posed joints ``(P, J, 3)``, and the pose in which the body stands best.
-
-    For a skeleton whose rest pose says nothing: a few poses are read as if they were the rest pose.
-    """
-    best: tuple[float, BodyPlan] | None = None
-    for pose in positions[np.unique(np.linspace(0, len(positions) - 1, READ_POSES).astype(np.int64))]:
-        offsets = pose.copy()
-        offsets[1:] -= pose[skeleton.parents[1:]]
-        plan = _search_plan(Skeleton(skeleton.names, skeleton.parents, offsets, skeleton.tips))
-        cost = None if plan is None else posture_cost(plan, pose[None])
-        if plan is not None and (best is None or plan.cost + (cost or 0.0) < best[0]):
-            best = (plan.cost + (cost or 0.0), plan)
-    if best is None:
-        return None
-    # Who stands has straight legs, a trunk above them and arms that hang or reach out
-    plan = best[1]
-    hips, ankles, shoulders = (
-        positions[:, [a, b]]
-        for a, b in (
-            (plan.legs[0].upper, plan.legs[1].upper),
-            (plan.legs[0].end, plan.legs[1].end),
-            (plan.arms[0].upper, plan.arms[1].upper),
-        )
-    )
-    reach = np.linalg.norm(hips - ankles, axis=-1).min(axis=1) / plan.leg_length
-    legs, trunk = (hips - ankles).mean(axis=1), (shoulders - hips).mean(axis=1)
-    norms = np.linalg.norm(legs, axis=1) * np.linalg.norm(trunk, axis=1)
-    standing = reach + (legs * trunk).sum(axis=1) / np.maximum(norms, 1e-12)
-    return plan, int(np.argmax(standing))
+    return search_plan(skeleton) if seen is None else seen.plan
 
 
 def remember_pose(skeleton: Skeleton, seen: SeenPose) -> None:
@@ -236,16 +204,41 @@ def stands_at_rest(skeleton: Skeleton) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _search_plan(skeleton: Skeleton) -> BodyPlan | None:
+def search_plan(skeleton: Skeleton) -> BodyPlan | None:
+    """Return the most human reading of the tree at rest, if it has two pairs of mirrored limbs."""
     tree = _Tree(skeleton)
-    pairs = tree.mirrored_pairs()
+    # The longest mirrored branches of the tree, longest first
+    found: list[_Pair] = []
+    for fork, kids in enumerate(tree.kids):
+        branches = [k for k in kids if tree.counts[k] > 1 and tree.below[k] > 0.0]
+        if len(branches) < 2:
+            continue
+        branches = sorted(branches, key=lambda k: -tree.below[k])[:MAX_BRANCHES]
+        matches = sorted(((*tree.match(a, b), a, b) for a, b in combinations(branches, 2)), key=lambda m: -m[0])
+        taken: set[int] = set()
+        for _, first, second, a, b in matches:
+            if len(first) > 1 and not {a, b} & taken:
+                taken |= {a, b}
+                length = 0.5 * sum(tree.way(chain[1:]) + tree.tips[chain[-1]] for chain in (first, second))
+                found.append(_Pair(fork, (first, second), length))
+    longest = max((pair.length for pair in found), default=0.0)
+    found = [pair for pair in found if pair.length > MIN_LIMB * longest]
+    pairs = sorted(found, key=lambda pair: -pair.length)[:MAX_PAIRS]
     best: tuple[float, BodyPlan] | None = None
     for legs, arms in permutations(pairs, 2):
         plan = tree.read_as_body(legs, arms, pairs)
         # Posture costs at least nothing, and names take at most that of twelve joints
         if plan is not None and (best is None or plan.cost - 12.0 * NAMED < best[0]):
             posture = posture_cost(plan, tree.points[None])
-            cost = plan.cost + (UNTOLD if posture is None else posture) - NAMED * tree.count_names(plan)
+            # How many of the twelve joints of the reading are called what they are read as
+            prefix = common_prefix(tree.names)
+            told = [
+                parse_joint_name(tree.names[joint], prefix)[1] == part
+                for limbs, parts in ((plan.legs, ("hip", "knee", "ankle")), (plan.arms, ("shoulder", "elbow", "wrist")))
+                for limb in limbs
+                for joint, part in zip((limb.upper, limb.middle, limb.end), parts, strict=True)
+            ]
+            cost = plan.cost + (UNTOLD if posture is None else posture) - NAMED * sum(told)
             if best is None or cost < best[0] - 1e-9:
                 best = (cost, plan)
     return None if best is None else best[1]
@@ -324,25 +317,6 @@ class _Tree:
             self.counts[parent] += self.counts[j]
             self.below[parent] = max(self.below[parent], self.lengths[j] + self.below[j])
 
-    def mirrored_pairs(self) -> list[_Pair]:
-        """The longest mirrored branches of the tree, longest first."""
-        found: list[_Pair] = []
-        for fork, kids in enumerate(self.kids):
-            branches = [k for k in kids if self.counts[k] > 1 and self.below[k] > 0.0]
-            if len(branches) < 2:
-                continue
-            branches = sorted(branches, key=lambda k: -self.below[k])[:MAX_BRANCHES]
-            pairs = sorted(((*self.match(a, b), a, b) for a, b in combinations(branches, 2)), key=lambda m: -m[0])
-            taken: set[int] = set()
-            for _, first, second, a, b in pairs:
-                if len(first) > 1 and not {a, b} & taken:
-                    taken |= {a, b}
-                    length = 0.5 * sum(self.way(chain[1:]) + self.tips[chain[-1]] for chain in (first, second))
-                    found.append(_Pair(fork, (first, second), length))
-        longest = max((pair.length for pair in found), default=0.0)
-        found = [pair for pair in found if pair.length > MIN_LIMB * longest]
-        return sorted(found, key=lambda pair: -pair.length)[:MAX_PAIRS]
-
     def match(self, a: int, b: int) -> tuple[float, tuple[int, ...], tuple[int, ...]]:
         """Longest chains of two branches whose bones agree in length: their likeness times length, and the chains."""
         known = self.matches.get((a, b))
@@ -367,17 +341,6 @@ class _Tree:
 
     def way(self, joints: tuple[int, ...]) -> float:
         return sum(self.lengths[j] for j in joints)
-
-    def count_names(self, plan: BodyPlan) -> int:
-        """How many of the twelve joints of a reading are called what they are read as."""
-        prefix = common_prefix(self.names)
-        told = [
-            parse_joint_name(self.names[joint], prefix)[1] == part
-            for limbs, parts in ((plan.legs, ("hip", "knee", "ankle")), (plan.arms, ("shoulder", "elbow", "wrist")))
-            for limb in limbs
-            for joint, part in zip((limb.upper, limb.middle, limb.end), parts, strict=True)
-        ]
-        return sum(told)
 
     def ancestors(self, joint: int) -> Iterator[int]:
         """The joint and all above it."""

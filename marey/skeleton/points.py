@@ -105,7 +105,17 @@ def foot_points(skeleton: Skeleton, roles: RoleMap | None = None) -> ContactPoin
             continue
         leg = leg_length(skeleton, roles, side)
         p_ankle = positions[ankle]
-        p_ball = p_ankle + BALL_REACH * leg * FORWARD if ball is None else _toe_base(skeleton, positions, ankle, ball)
+        if ball is None:
+            p_ball = p_ankle + BALL_REACH * leg * FORWARD
+        else:
+            # The middle of the toes' joints: a rig may have five toes, of which one plays the ball of the foot
+            reach = positions[ball] - positions[ankle]
+            toes = [
+                positions[j]
+                for j in skeleton.children(int(skeleton.parents[ball])).tolist()
+                if float((positions[j] - positions[ankle]) @ reach) > 0.5 * float(reach @ reach)
+            ]
+            p_ball = np.mean(toes, axis=0) if len(toes) > 1 else positions[ball]
         # Direction from ankle to ball over the ground
         reach = p_ball - p_ankle
         level = np.array([reach[0], 0.0, reach[2]])
@@ -126,17 +136,6 @@ def foot_points(skeleton: Skeleton, roles: RoleMap | None = None) -> ContactPoin
             joints.append(joint)
             offsets.append(frames[joint].inverse() @ (p_sole - positions[joint]))
     return ContactPoints(tuple(names), np.array(joints, dtype=np.int64), np.array(offsets).reshape(-1, 3))
-
-
-def _toe_base(skeleton: Skeleton, positions: FloatArray, ankle: int, ball: int) -> FloatArray:
-    """Middle of the toes' joints ``(3,)`` [m]: a rig may have five toes, of which one plays the ball of the foot."""
-    reach = positions[ball] - positions[ankle]
-    toes = [
-        positions[j]
-        for j in skeleton.children(int(skeleton.parents[ball])).tolist()
-        if float((positions[j] - positions[ankle]) @ reach) > 0.5 * float(reach @ reach)
-    ]
-    return np.mean(toes, axis=0) if len(toes) > 1 else positions[ball]
 
 
 def hand_vector(skeleton: Skeleton, roles: RoleMap, side: str) -> FloatArray:

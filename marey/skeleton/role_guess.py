@@ -5,7 +5,6 @@ A name is believed where it fits the shape: a thigh that is one, on the side tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -39,7 +38,27 @@ def guess_roles(skeleton: Skeleton) -> tuple[dict[str, int], list[str]]:
     joints: dict[str, int] = dict(by_name)
     report: list[str] = []
     if plan is not None:
-        _drop_unfit_names(skeleton, plan, by_shape, joints)
+        # Forget the names of a limb whose long bones are not those of the shape
+        lengths = np.linalg.norm(skeleton.offsets, axis=1)
+        limbs = {limb.upper: limb for limb in (*plan.legs, *plan.arms)}
+        for side in SIDES:
+            for parts, further in ((_LEG, "foot"), (_ARM, "collar")):
+                limb = limbs[by_shape[f"{side}_{parts[0]}"]]
+                named = [joints.get(f"{side}_{part}") for part in parts]
+                if all(joint is None for joint in named) or _fits_limb(named, limb, lengths):
+                    continue
+                for part in (*parts, further):
+                    joints.pop(f"{side}_{part}", None)
+                for role, joint in list(joints.items()):
+                    if joint in (limb.upper, limb.middle, limb.end):
+                        del joints[role]
+        if "pelvis" in joints and joints["pelvis"] not in plan.trunk:
+            del joints["pelvis"]
+        # A node that carries the legs alone is no spine, whatever it is called
+        below = plan.trunk[: plan.trunk.index(plan.root)]
+        for role in ("spine1", "spine2", "spine3"):
+            if joints.get(role) in below:
+                del joints[role]
         # A joint that carries legs and arms is the pelvis, also where it is called a spine or a body
         spine = [joints[role] for role in ("spine1", "spine2", "spine3") if role in joints]
         if "pelvis" not in joints and plan.root in spine:
@@ -66,7 +85,45 @@ def guess_roles(skeleton: Skeleton) -> tuple[dict[str, int], list[str]]:
 
 def _guess_by_shape(skeleton: Skeleton, plan: BodyPlan) -> tuple[dict[str, int], bool]:
     """Roles that limbs, trunk and head have by their place, and whether names told left from right."""
-    legs, arms, sides_are_named = _order_sides(skeleton, plan)
+    # Left and right leg, left and right arm, by names where these tell, else by where the toes point
+    prefix = common_prefix(skeleton.names)
+    ordered: list[tuple[LimbChain, LimbChain]] = []
+    for one, two in (plan.legs, plan.arms):
+        # A name may tell the side in a language whose words for limbs are not known
+        named = [[parse_joint_name(skeleton.names[j], prefix)[0] for j in limb.chain] for limb in (one, two)]
+        first, second = (sides.count("left") - sides.count("right") for sides in named)
+        if first != second:
+            ordered.append((one, two) if first > second else (two, one))
+    if len(ordered) == 2:
+        legs, arms, sides_are_named = ordered[0], ordered[1], True
+    else:
+        seen = recall_pose(skeleton)
+        p = skeleton.rest_positions() if seen is None else seen.points
+        # Tips are known in the rest pose alone
+        ends = p + skeleton.tips if seen is None else p
+        # To the left of the body: up times forward, where toes and knees point
+        hips = p[[leg.upper for leg in plan.legs]].mean(axis=0)
+        feet = p[[leg.end for leg in plan.legs]].mean(axis=0)
+        up = p[[arm.upper for arm in plan.arms]].mean(axis=0) - feet
+        up = up / max(float(np.linalg.norm(up)), 1e-12)
+        forward = np.zeros(3)
+        for leg in plan.legs:
+            forward = forward + ends[leg.chain[-1]] - p[leg.end]
+        forward = forward - up * float(up @ forward)
+        if np.linalg.norm(forward) < 0.03 * plan.leg_length:
+            # Without feet: knees stand before the line from hips to ankles, else a rest pose faces +Z
+            knees = p[[leg.middle for leg in plan.legs]].mean(axis=0) - 0.5 * (hips + feet)
+            forward = knees - up * float(up @ knees)
+        if np.linalg.norm(forward) < 0.005 * plan.leg_length:
+            forward = np.array([0.0, 0.0, 1.0])
+        left = np.asarray(np.cross(up, forward), dtype=np.float64)
+        by_shape: list[tuple[LimbChain, LimbChain]] = []
+        for one, two in (plan.legs, plan.arms):
+            gap = float(left @ (p[one.upper] - p[two.upper]))
+            if abs(gap) < NARROW * plan.leg_length:
+                gap = float(left @ (p[list(one.chain)].mean(axis=0) - p[list(two.chain)].mean(axis=0)))
+            by_shape.append((one, two) if gap > 0.0 else (two, one))
+        legs, arms, sides_are_named = by_shape[0], by_shape[1], False
     lengths = np.linalg.norm(skeleton.offsets, axis=1)
     found = {"pelvis": plan.root}
     for side, leg, arm in zip(SIDES, legs, arms, strict=True):
@@ -94,30 +151,6 @@ def _guess_by_shape(skeleton: Skeleton, plan: BodyPlan) -> tuple[dict[str, int],
     return found, sides_are_named
 
 
-def _drop_unfit_names(skeleton: Skeleton, plan: BodyPlan, by_shape: Mapping[str, int], joints: dict[str, int]) -> None:
-    """Forget the names of a limb whose long bones are not those of the shape."""
-    lengths = np.linalg.norm(skeleton.offsets, axis=1)
-    limbs = {limb.upper: limb for limb in (*plan.legs, *plan.arms)}
-    for side in SIDES:
-        for parts, further in ((_LEG, "foot"), (_ARM, "collar")):
-            limb = limbs[by_shape[f"{side}_{parts[0]}"]]
-            named = [joints.get(f"{side}_{part}") for part in parts]
-            if all(joint is None for joint in named) or _fits_limb(named, limb, lengths):
-                continue
-            for part in (*parts, further):
-                joints.pop(f"{side}_{part}", None)
-            for role, joint in list(joints.items()):
-                if joint in (limb.upper, limb.middle, limb.end):
-                    del joints[role]
-    if "pelvis" in joints and joints["pelvis"] not in plan.trunk:
-        del joints["pelvis"]
-    # A node that carries the legs alone is no spine, whatever it is called
-    below = plan.trunk[: plan.trunk.index(plan.root)]
-    for role in ("spine1", "spine2", "spine3"):
-        if joints.get(role) in below:
-            del joints[role]
-
-
 def _fits_limb(named: list[int | None], limb: LimbChain, lengths: FloatArray) -> bool:
     """Tell whether the named joints lie on the limb, in order, and bound bones of the right length."""
     places = [limb.chain.index(joint) if joint in limb.chain else -1 for joint in named if joint is not None]
@@ -129,56 +162,6 @@ def _fits_limb(named: list[int | None], limb: LimbChain, lengths: FloatArray) ->
             if not SAME_BONE[0] * expected < bone < SAME_BONE[1] * expected:
                 return False
     return True
-
-
-def _order_sides(
-    skeleton: Skeleton, plan: BodyPlan
-) -> tuple[tuple[LimbChain, LimbChain], tuple[LimbChain, LimbChain], bool]:
-    """Left and right leg, left and right arm, by names where these tell, else by where the toes point."""
-    prefix = common_prefix(skeleton.names)
-    ordered: list[tuple[LimbChain, LimbChain]] = []
-    for one, two in (plan.legs, plan.arms):
-        # A name may tell the side in a language whose words for limbs are not known
-        named = [[parse_joint_name(skeleton.names[j], prefix)[0] for j in limb.chain] for limb in (one, two)]
-        first, second = (sides.count("left") - sides.count("right") for sides in named)
-        if first != second:
-            ordered.append((one, two) if first > second else (two, one))
-    if len(ordered) == 2:
-        return ordered[0], ordered[1], True
-    seen = recall_pose(skeleton)
-    p = skeleton.rest_positions() if seen is None else seen.points
-    # Tips are known in the rest pose alone
-    ends = p + skeleton.tips if seen is None else p
-    left = _left_by_shape(plan, p, ends)
-    by_shape: list[tuple[LimbChain, LimbChain]] = []
-    for one, two in (plan.legs, plan.arms):
-        gap = float(left @ (p[one.upper] - p[two.upper]))
-        if abs(gap) < NARROW * plan.leg_length:
-            gap = float(left @ (p[list(one.chain)].mean(axis=0) - p[list(two.chain)].mean(axis=0)))
-        by_shape.append((one, two) if gap > 0.0 else (two, one))
-    return by_shape[0], by_shape[1], False
-
-
-def _left_by_shape(plan: BodyPlan, p: FloatArray, ends: FloatArray) -> FloatArray:
-    """Direction ``(3,)`` to the left of a body: up times forward, where toes and knees point.
-
-    Joints are at ``p`` and their bones end at ``ends``, both ``(J, 3)``.
-    """
-    hips = p[[leg.upper for leg in plan.legs]].mean(axis=0)
-    feet = p[[leg.end for leg in plan.legs]].mean(axis=0)
-    up = p[[arm.upper for arm in plan.arms]].mean(axis=0) - feet
-    up = up / max(float(np.linalg.norm(up)), 1e-12)
-    forward = np.zeros(3)
-    for leg in plan.legs:
-        forward = forward + ends[leg.chain[-1]] - p[leg.end]
-    forward = forward - up * float(up @ forward)
-    if np.linalg.norm(forward) < 0.03 * plan.leg_length:
-        # Without feet: knees stand before the line from hips to ankles, else a rest pose faces +Z
-        knees = p[[leg.middle for leg in plan.legs]].mean(axis=0) - 0.5 * (hips + feet)
-        forward = knees - up * float(up @ knees)
-    if np.linalg.norm(forward) < 0.005 * plan.leg_length:
-        forward = np.array([0.0, 0.0, 1.0])
-    return np.asarray(np.cross(up, forward), dtype=np.float64)
 
 
 def name_spine_joints(spine: list[int]) -> dict[str, int]:

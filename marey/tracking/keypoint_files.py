@@ -143,7 +143,16 @@ def build_camera(facts: Any, file: str) -> CalibratedCamera:
                 raise InputError(f"R of a camera of '{file}' is no rotation", "Give x_camera = R x_world + t")
             position = -R.T @ frozen(np.array(facts["t"], dtype=np.float64).ravel(), 3, name="t")
             forward, up = R[2], -R[1]
-        W = _turn_upright(str(facts.get("up", "y")))
+        # Rotation that brings the signed axis of the file's world to +Y
+        axis = str(facts.get("up", "y"))
+        sign, name = (-1.0, axis[1:]) if axis.startswith("-") else (1.0, axis)
+        upward = np.zeros(3)
+        upward[AXES[name]] = sign
+        if name == "y":
+            W = np.eye(3) if sign > 0.0 else np.diag([1.0, -1.0, -1.0])
+        else:
+            # About the axis at right angles to both: a quarter turn
+            W = SO3.exp(0.5 * np.pi * np.cross(upward, (0.0, 1.0, 0.0))).matrix()
         position = W @ position * unit
         focal = float(np.sqrt(focals[0] * focals[1]))
         camera = Camera(position, position + W @ forward, focal, (width, height))
@@ -155,17 +164,6 @@ def build_camera(facts: Any, file: str) -> CalibratedCamera:
     except (KeyError, TypeError, ValueError) as error:
         what = f"a camera of '{file}' cannot be read: {type(error).__name__} {error}"
         raise InputError(what, fix) from None
-
-
-def _turn_upright(axis: str) -> FloatArray:
-    """Rotation ``(3, 3)`` that brings a signed axis of the file's world to +Y."""
-    sign, name = (-1.0, axis[1:]) if axis.startswith("-") else (1.0, axis)
-    up = np.zeros(3)
-    up[AXES[name]] = sign
-    if name == "y":
-        return np.eye(3) if sign > 0.0 else np.diag([1.0, -1.0, -1.0])
-    # About the axis at right angles to both: a quarter turn
-    return SO3.exp(0.5 * np.pi * np.cross(up, (0.0, 1.0, 0.0))).matrix()
 
 
 def default_camera(size: tuple[int, int]) -> CalibratedCamera:
@@ -324,7 +322,30 @@ def _list_people(content: Any) -> tuple[tuple[str, ...], list[list[Person]]]:
         and annotations
         and all(is_object(one) and "image_id" in one and "keypoints" in one for one in annotations)
     ):
-        return _list_coco(content, annotations)
+        # COCO: the people of all images in one list
+        facts: dict[str, Any] = content if is_object(content) else {}
+        flat = [np.array(one["keypoints"], dtype=np.float64).reshape(-1, 3) for one in annotations]
+        categories: list[Any] = [c["keypoints"] for c in facts.get("categories", []) if c.get("keypoints")]
+        names = tuple(str(name) for name in categories[0]) if categories else LAYOUTS[len(flat[0])]
+        # Frames in the order of the images, or of their numbers with gaps where nobody was found
+        ids: list[Any] = [one["image_id"] for one in annotations]
+        if facts.get("images"):
+            images: list[dict[str, Any]] = facts["images"]
+            order = [image["id"] for image in sorted(images, key=lambda image: image.get("frame_id", image["id"]))]
+        elif all(isinstance(i, int) for i in ids) and max(ids) - min(ids) < 4 * len(set(ids)) + 16:
+            order = list(range(min(ids), max(ids) + 1))
+        else:
+            order = sorted(set(ids), key=lambda i: (len(str(i)), str(i)))
+        at = {image: f for f, image in enumerate(order)}
+        frames: list[list[Person]] = [[] for _ in order]
+        for image, points in zip(ids, flat, strict=True):
+            if len(points) != len(names):
+                raise ValueError(f"{len(points)} points where {len(names)} are named")
+            # A flag of visibility (0, 1, 2) is half a confidence; a detector's score is one
+            if facts.get("annotations") is not None and set(np.unique(points[:, 2]).tolist()) <= {0.0, 1.0, 2.0}:
+                points[:, 2] /= 2.0
+            frames[at[image]].append(points)
+        return names, frames
     if is_object(content) and "people" in content:
         frames: Any = [content]
     elif is_object(content):
@@ -344,32 +365,6 @@ def _list_people(content: Any) -> tuple[tuple[str, ...], list[list[Person]]]:
     if len(set(names)) > 1:
         raise ValueError(f"people of {sorted({len(own) for own in names})} points in one file")
     return names[0], [[points for _, points in frame] for frame in people]
-
-
-def _list_coco(content: Any, annotations: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, ...], list[list[Person]]]:
-    facts: dict[str, Any] = content if is_object(content) else {}
-    flat = [np.array(one["keypoints"], dtype=np.float64).reshape(-1, 3) for one in annotations]
-    categories: list[Any] = [c["keypoints"] for c in facts.get("categories", []) if c.get("keypoints")]
-    names = tuple(str(name) for name in categories[0]) if categories else LAYOUTS[len(flat[0])]
-    # Frames in the order of the images, or of their numbers with gaps where nobody was found
-    ids: list[Any] = [one["image_id"] for one in annotations]
-    if facts.get("images"):
-        images: list[dict[str, Any]] = facts["images"]
-        order = [image["id"] for image in sorted(images, key=lambda image: image.get("frame_id", image["id"]))]
-    elif all(isinstance(i, int) for i in ids) and max(ids) - min(ids) < 4 * len(set(ids)) + 16:
-        order = list(range(min(ids), max(ids) + 1))
-    else:
-        order = sorted(set(ids), key=lambda i: (len(str(i)), str(i)))
-    at = {image: f for f, image in enumerate(order)}
-    frames: list[list[Person]] = [[] for _ in order]
-    for image, points in zip(ids, flat, strict=True):
-        if len(points) != len(names):
-            raise ValueError(f"{len(points)} points where {len(names)} are named")
-        # A flag of visibility (0, 1, 2) is half a confidence; a detector's score is one
-        if facts.get("annotations") is not None and set(np.unique(points[:, 2]).tolist()) <= {0.0, 1.0, 2.0}:
-            points[:, 2] /= 2.0
-        frames[at[image]].append(points)
-    return names, frames
 
 
 def _list_frame(frame: Any) -> list[tuple[tuple[str, ...], Person]]:

@@ -70,7 +70,13 @@ def search_starts(problem: PriorProblem) -> PriorState:
     # Viterbi over what was kept
     totals, backs = kept[0][1], list[np.ndarray]()
     for (f, g), (before, _), (after, costs) in zip(pairwise(frames), kept[:-1], kept[1:], strict=True):
-        ways = totals[:, None] + measure_ways(problem, before, after, (g - f) / problem.rate_hz)
+        # Cost of going from each of A poses to each of B, as a random walk
+        root, turn, mode = ((g - f) / problem.rate_hz * speed for speed in SPEEDS)
+        away = np.square((after.roots[None] - before.roots[:, None]) / root).sum(axis=-1)
+        pairs = np.repeat(np.arange(len(before.x)), len(after.x)), np.tile(np.arange(len(after.x)), len(before.x))
+        angles = (before.turns[pairs[0]].inverse() @ after.turns[pairs[1]]).log().reshape(*away.shape, 3)
+        steps = (after.x[None] - before.x[:, None]) / (mode * problem.deviations)
+        ways = totals[:, None] + (away + np.square(angles / turn).sum(axis=-1) + np.square(steps).sum(axis=-1))
         backs.append(np.argmin(ways, axis=0))
         totals = ways.min(axis=0) + costs
     chosen = [int(np.argmin(totals))]
@@ -89,16 +95,6 @@ def search_starts(problem: PriorProblem) -> PriorState:
     )
 
 
-def measure_ways(problem: PriorProblem, before: PriorState, after: PriorState, seconds: float) -> FloatArray:
-    """Cost ``(A, B)`` of going from each of A poses to each of B, as a random walk."""
-    root, turn, mode = (seconds * speed for speed in SPEEDS)
-    away = np.square((after.roots[None] - before.roots[:, None]) / root).sum(axis=-1)
-    pairs = np.repeat(np.arange(len(before.x)), len(after.x)), np.tile(np.arange(len(after.x)), len(before.x))
-    turns = (before.turns[pairs[0]].inverse() @ after.turns[pairs[1]]).log().reshape(*away.shape, 3)
-    steps = (after.x[None] - before.x[:, None]) / (mode * problem.deviations)
-    return away + np.square(turns / turn).sum(axis=-1) + np.square(steps).sum(axis=-1)
-
-
 def solve_key_frame(problem: PriorProblem, frame: int) -> tuple[PriorState, FloatArray]:
     """Solve one frame from many starts; return the best answers and their costs."""
     # Poses times headings; lying, bent over and upside down too if nobody upright explains what is seen
@@ -112,7 +108,23 @@ def solve_key_frame(problem: PriorProblem, frame: int) -> tuple[PriorState, Floa
         turns = SO3.concatenate([headings @ SO3.exp(tilt) for tilt in tilts for _ in poses])
         x = np.tile(np.repeat(poses, NUM_HEADINGS, axis=0), (len(tilts), 1))
         state = PriorState(np.zeros((len(x), 3)), turns, x)
-        state = PriorState(place_roots(problem, state, frame), turns, x)
+        # Places of the root that bring the points of each pose nearest to what is seen: a point p + t is seen at
+        # (u, v) if f r . (p + t - c) = u d . (p + t - c), which is linear in t; likewise for v with the upward axis
+        seen, points = problem.seen_points, problem.place_points(state)
+        rows, sides = list[FloatArray](), list[FloatArray]()
+        for k in np.flatnonzero(problem.trust[frame] > 0.0).tolist():
+            c, target = int(seen.cameras[k]), seen.targets[frame, k]
+            if c < 0:
+                rows.extend(np.eye(3))
+                sides.extend((target - points[:, k]).T)
+                continue
+            right, up, forward = seen.axes[c]
+            u, v = (target[:2] - seen.centres_px[c]) / seen.focals_px[c]
+            for row in (right - u * forward, up + v * forward):
+                rows.append(row)
+                sides.append((seen.positions[c] - points[:, k]) @ row)
+        places = np.asarray(np.linalg.lstsq(np.array(rows), np.array(sides), rcond=None)[0].T, dtype=np.float64)
+        state = PriorState(places, turns, x)
         # All a few steps, the best to their end
         state, costs = solve_rows(problem.choose_frames(np.full(len(x), frame)), state, FIRST_STEPS)
         best = choose_distinct(problem, state, costs, 2 * NUM_KEPT)
@@ -132,28 +144,6 @@ def choose_distinct(problem: PriorProblem, state: PriorState, costs: FloatArray,
         if len(kept) < count and (gaps > SAME_M).all():
             kept.append(i)
     return np.array(kept)
-
-
-def place_roots(problem: PriorProblem, state: PriorState, frame: int) -> FloatArray:
-    r"""Places ``(C, 3)`` [m] of the root that bring the points of each pose nearest to what is seen.
-
-    A point :math:`p_k + t` is seen at :math:`(u, v)` if :math:`f\,r\cdot(p_k + t - c) = u\,d\cdot(p_k + t - c)`, which
-    is linear in t; likewise for v with the upward axis.
-    """
-    seen, points = problem.seen_points, problem.place_points(state)
-    rows, sides = list[FloatArray](), list[FloatArray]()
-    for k in np.flatnonzero(problem.trust[frame] > 0.0).tolist():
-        c, target = int(seen.cameras[k]), seen.targets[frame, k]
-        if c < 0:
-            rows.extend(np.eye(3))
-            sides.extend((target - points[:, k]).T)
-            continue
-        right, up, forward = seen.axes[c]
-        u, v = (target[:2] - seen.centres_px[c]) / seen.focals_px[c]
-        for row in (right - u * forward, up + v * forward):
-            rows.append(row)
-            sides.append((seen.positions[c] - points[:, k]) @ row)
-    return np.asarray(np.linalg.lstsq(np.array(rows), np.array(sides), rcond=None)[0].T, dtype=np.float64)
 
 
 def solve_rows(problem: PriorProblem, state: PriorState, max_steps: int) -> tuple[PriorState, FloatArray]:

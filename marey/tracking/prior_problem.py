@@ -393,7 +393,29 @@ def solve_frames(
 
     blocks, slopes, cost = objective(state)
     for _ in range(max_steps):
-        delta = _solve_banded(problem, blocks, slopes, problem.accelerate(state), damping)
+        # Step of the normal equations: blocks of the frames, and bands of the second differences
+        second = problem.accelerate(state)
+        count, n = slopes.shape
+        width = 2 * n if len(second) else n - 1
+        bands = np.zeros((width + 1, count, n))
+        # The upper triangle of the blocks, scaled by Marquardt's damping
+        for offset in range(n):
+            bands[width - offset, :, offset:] += np.diagonal(blocks, offset, 1, 2)
+        bands[width] *= 1.0 + damping
+        # Second differences couple a coordinate with itself, one and two frames on
+        rhs = slopes.copy()
+        if len(second):
+            scale = 1.0 / problem.accelerations
+            for shift, factor in enumerate((1.0, -2.0, 1.0)):
+                rows = slice(shift, shift + len(second))
+                rhs[rows] -= factor * scale * second
+                bands[width, rows] += factor**2 * scale**2
+                for other, next_factor in enumerate((1.0, -2.0, 1.0)[shift + 1 :], shift + 1):
+                    ahead = slice(other, other + len(second))
+                    bands[width - n * (other - shift), ahead] += factor * next_factor * scale**2
+        step = rhs.ravel()
+        solve_banded_cholesky(bands.reshape(width + 1, -1), step)
+        delta = step.reshape(count, n)
         tried = state.step(problem, delta)
         new_blocks, new_slopes, new_cost = objective(tried)
         if not new_cost < cost:
@@ -407,33 +429,6 @@ def solve_frames(
         if is_settled:
             break
     return state
-
-
-def _solve_banded(
-    problem: PriorProblem, H: FloatArray, g: FloatArray, second: FloatArray, damping: float
-) -> FloatArray:
-    """Step ``(F, n)`` of the normal equations: blocks of the frames, and bands of the second differences."""
-    count, n = g.shape
-    width = 2 * n if len(second) else n - 1
-    bands = np.zeros((width + 1, count, n))
-    # The upper triangle of the blocks, scaled by Marquardt's damping
-    for offset in range(n):
-        bands[width - offset, :, offset:] += np.diagonal(H, offset, 1, 2)
-    bands[width] *= 1.0 + damping
-    # Second differences couple a coordinate with itself, one and two frames on
-    rhs = g.copy()
-    if len(second):
-        scale = 1.0 / problem.accelerations
-        for shift, factor in enumerate((1.0, -2.0, 1.0)):
-            rows = slice(shift, shift + len(second))
-            rhs[rows] -= factor * scale * second
-            bands[width, rows] += factor**2 * scale**2
-            for other, next_factor in enumerate((1.0, -2.0, 1.0)[shift + 1 :], shift + 1):
-                ahead = slice(other, other + len(second))
-                bands[width - n * (other - shift), ahead] += factor * next_factor * scale**2
-    step = rhs.ravel()
-    solve_banded_cholesky(bands.reshape(width + 1, -1), step)
-    return step.reshape(count, n)
 
 
 @kernel

@@ -42,31 +42,6 @@ def order_frames(frames: int, levels: int) -> tuple[IntArray, IntArray]:
 
 
 @kernel
-def _code_frame(
-    coder: Coder, data: Bytes, row: IntArray, previous: IntArray, fast: IntArray, slow: IntArray, group: int,
-    is_reading: bool,
-) -> None:  # fmt: skip
-    """The numbers of one frame; ``previous`` is the frame coded before in this level."""
-    unusual = 0  # running mean of how many half octaves the numbers are above what was expected, in 1/16
-    for i in range(row.shape[0]):
-        ratio = min(max((unusual + 8 + 16 * (RATIOS // 2)) >> 4, 0), RATIOS - 1)
-        beside = row[i - 1] if i > 0 else 0
-        # Signs of both neighbours: none, plus or minus
-        before = 0 if previous[i] == 0 else (1 if previous[i] > 0 else 2)
-        signs = 3 * before + (0 if beside == 0 else (1 if beside > 0 else 2))
-        known = NumberContext(i, group, fast[i], slow[i], ratio, abs(previous[i]), abs(beside), signs)
-        row[i] = code_number(coder, data, row[i], known, is_reading)
-        # What was expected follows, quickly and slowly
-        size = 256 * abs(row[i])
-        expected = (fast[i] + slow[i]) >> 1
-        surprise = magnitude_bucket(size + 64) - magnitude_bucket(expected + 64)
-        unusual += (16 * surprise - unusual) >> 3
-        fast[i] += (size - fast[i]) >> 2
-        slow[i] += (size - slow[i]) >> 5
-        previous[i] = row[i]
-
-
-@kernel
 def _code_frames(
     coder: Coder, data: Bytes, numbers: IntArray, refined: IntArray, levels: int, is_reading: bool
 ) -> Bytes:
@@ -98,7 +73,27 @@ def _code_frames(
             seen += 1
         before = seen
         refined[t] = before
-        _code_frame(coder, data, numbers[t], previous, fast, slow, min(depth, GROUPS - 1), is_reading)
+        # The numbers of the frame, each known by its neighbours in the frame and in the one coded before in this
+        # level
+        row = numbers[t]
+        group = min(depth, GROUPS - 1)
+        unusual = 0  # running mean of how many half octaves the numbers are above what was expected, in 1/16
+        for i in range(row.shape[0]):
+            ratio = min(max((unusual + 8 + 16 * (RATIOS // 2)) >> 4, 0), RATIOS - 1)
+            beside = row[i - 1] if i > 0 else 0
+            # Signs of both neighbours: none, plus or minus
+            sign_before = 0 if previous[i] == 0 else (1 if previous[i] > 0 else 2)
+            signs = 3 * sign_before + (0 if beside == 0 else (1 if beside > 0 else 2))
+            known = NumberContext(i, group, fast[i], slow[i], ratio, abs(previous[i]), abs(beside), signs)
+            row[i] = code_number(coder, data, row[i], known, is_reading)
+            # What was expected follows, quickly and slowly
+            size = 256 * abs(row[i])
+            expected = (fast[i] + slow[i]) >> 1
+            surprise = magnitude_bucket(size + 64) - magnitude_bucket(expected + 64)
+            unusual += (16 * surprise - unusual) >> 3
+            fast[i] += (size - fast[i]) >> 2
+            slow[i] += (size - slow[i]) >> 5
+            previous[i] = row[i]
         if is_reading and coder.interval[2] > data.shape[0] + 8:
             break
     return data

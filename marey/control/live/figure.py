@@ -20,7 +20,7 @@ from marey.kinematics import JointLimits
 from marey.lie import SO3
 from marey.models import PoseModel
 from marey.motion import Motion
-from marey.simulate import Ground, Simulator, contact_spheres
+from marey.simulate import Ground, Simulator
 from marey.skeleton import Pose, RoleMap, role_map
 
 CONTROLLERS: Final[tuple[str, ...]] = ("free", "puppet", "balance", "track")
@@ -94,10 +94,6 @@ class SimulationSettings:
     def is_limited(self) -> bool:
         """Whether joint limits count: a figure that controls itself keeps its pose anyway."""
         return self.has_limits and self.mode not in ON_FEET
-
-    def needs_new_simulator(self, before: SimulationSettings) -> bool:
-        """Whether the change needs a new simulator, not only a new driver."""
-        return any(getattr(self, what) != getattr(before, what) for what in SIMULATOR_FIELDS)
 
 
 PARTS: Final = {  # where one can push: label -> role in the body
@@ -206,20 +202,6 @@ class FigureFactory:
 
             self._limits = BoxLimits.from_clips([self._lesson], margin_rad=LIMIT_ROOM_RAD)
         return self._limits
-
-
-def place_on_ground(simulator: Simulator, pose: Pose, ground: Ground) -> Pose:
-    """The pose as the simulator has it, moved up or down until it touches the ground; in the air it is left there."""
-    simulator.reset(pose)
-    # Heights [m] of all points that can touch, above the ground
-    (joints, offsets, radii), _ = contact_spheres(simulator.body.skeleton)
-    here_gaps = simulator.mechanics()
-    centres = here_gaps.joints[joints] + (here_gaps.frames[joints] @ offsets[:, :, None])[:, :, 0]
-    low = float((ground.gaps(centres) - radii).min()) / float(ground.normal[1])
-    here = simulator.state.pose
-    if low > NEAR_M:
-        return here
-    return Pose(here.skeleton, here.root_position - np.array([0.0, low, 0.0]), here.rotations)
 
 
 def _standing_source(clip: Motion, feet: str) -> Motion | Pose:

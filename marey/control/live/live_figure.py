@@ -14,25 +14,20 @@ from marey.control.live.controllers import ROOM_SIZE_M, FigureController, Pullin
 from marey.control.live.figure import (
     BALL_KG,
     BALL_M_S,
+    NEAR_M,
     ON_FEET,
     PUSH_N,
     PUSH_S,
+    SIMULATOR_FIELDS,
     FigureFactory,
     SimulationSettings,
     direction,
-    place_on_ground,
     resolve_part,
 )
-from marey.control.live.recording import (
-    LEAST_N,
-    EnergyTrace,
-    SimulationRecording,
-    SupportState,
-    measure_support,
-)
+from marey.control.live.recording import LEAST_N, EnergyTrace, SimulationRecording, SupportState, measure_support
 from marey.locomotion.live import TIMING_MEMORY, capture_warnings
 from marey.motion import Motion
-from marey.simulate import Ball, PointForce, Push, Simulator, forces_at
+from marey.simulate import Ball, PointForce, Push, Simulator, contact_spheres, forces_at
 from marey.skeleton import Pose, role_map
 
 if TYPE_CHECKING:
@@ -79,7 +74,18 @@ class LiveFigure:
         self._last_push: tuple[float, tuple[PointForce, ...]] = (0.0, ())  # until when it is shown
         pose = self.figures.standing(self.settings.feet) if is_standing else self.clip[self.frame]
         self.pivot: FloatArray = pose.root_position * np.array([1.0, 0.0, 1.0])
-        self.home = place_on_ground(self._make_simulator(), pose, self.ground)
+        # The pose as the simulator has it, moved up or down until it touches the ground; in the air it stays
+        simulator = self._make_simulator()
+        simulator.reset(pose)
+        # Heights [m] of all points that can touch, above the ground
+        (joints, offsets, radii), _ = contact_spheres(simulator.body.skeleton)
+        mechanics = simulator.mechanics()
+        centres = mechanics.joints[joints] + (mechanics.frames[joints] @ offsets[:, :, None])[:, :, 0]
+        low = float((self.ground.gaps(centres) - radii).min()) / float(self.ground.normal[1])
+        here = simulator.state.pose
+        if low <= NEAR_M:
+            here = Pose(here.skeleton, here.root_position - np.array([0.0, low, 0.0]), here.rotations)
+        self.home = here
         self._take_over(self._make_simulator(), self.home, None)
         self.trace.clear()
         x, _, z = self.home.root_position.tolist()
@@ -215,42 +221,39 @@ class LiveFigure:
         """One step; where it fails, time stops and the figure goes back to its start."""
         begin = perf_counter()
         try:
-            self._run_step()
+            pushes = forces_at(self._pushes, self._now_s, STEP_S)
+            if any(float(np.linalg.norm(push.force_n)) > LEAST_N for push in pushes):
+                self._last_push = self.time_s + PUSH_VISIBLE_S, pushes
+            self.pulls = (*self._pull(), *pushes)
+            # Let the controller make its step; limits that make it unstable are given up
+            try:
+                self.controller.step(STEP_S, self.pulls)
+            except ConvergenceError:
+                if not self.settings.is_limited:
+                    raise
+                self.ask("has_limits", False)
+                self.remarks = ["Joint limits were given up: with them a step was unstable."]
+                self.controller.step(STEP_S, self.pulls)
+            if not float(np.abs(self.simulator.state.root_position).max()) < ROOM_SIZE_M:
+                raise InputError(
+                    "the figure left the room", "It is back at its start; take more damping, or smaller forces"
+                )
+            self.time_s += STEP_S
+            self._pushes = [push for push in self._pushes if push.start_s + push.duration_s > self._now_s]
+            self.trace.note(self.time_s, self.simulator, float(self.pivot[1]))
+            if self.is_recording and self.take is not None:
+                self.take.record()
+            if self.hand is None:
+                x, _, z = self.simulator.state.root_position.tolist()
+                self._view += (np.array([x, z]) - self._view) * (STEP_S / FOLLOW_S)
+            if self.controller.is_over:
+                self._end()
         except Exception:
             self.is_running = self.is_recording = False
             self.start()
             raise
         spent_ms = 1e3 * (perf_counter() - begin)
         self.step_ms = TIMING_MEMORY * self.step_ms + (1.0 - TIMING_MEMORY) * spent_ms if self.step_ms else spent_ms
-
-    def _run_step(self) -> None:
-        pushes = forces_at(self._pushes, self._now_s, STEP_S)
-        if any(float(np.linalg.norm(push.force_n)) > LEAST_N for push in pushes):
-            self._last_push = self.time_s + PUSH_VISIBLE_S, pushes
-        self.pulls = (*self._pull(), *pushes)
-        # Let the controller make its step; limits that make it unstable are given up
-        try:
-            self.controller.step(STEP_S, self.pulls)
-        except ConvergenceError:
-            if not self.settings.is_limited:
-                raise
-            self.ask("has_limits", False)
-            self.remarks = ["Joint limits were given up: with them a step was unstable."]
-            self.controller.step(STEP_S, self.pulls)
-        if not float(np.abs(self.simulator.state.root_position).max()) < ROOM_SIZE_M:
-            raise InputError(
-                "the figure left the room", "It is back at its start; take more damping, or smaller forces"
-            )
-        self.time_s += STEP_S
-        self._pushes = [push for push in self._pushes if push.start_s + push.duration_s > self._now_s]
-        self.trace.note(self.time_s, self.simulator, float(self.pivot[1]))
-        if self.is_recording and self.take is not None:
-            self.take.record()
-        if self.hand is None:
-            x, _, z = self.simulator.state.root_position.tolist()
-            self._view += (np.array([x, z]) - self._view) * (STEP_S / FOLLOW_S)
-        if self.controller.is_over:
-            self._end()
 
     def _end(self) -> None:
         """A clip that was followed to its end begins again; a take ends with it."""
@@ -283,7 +286,9 @@ class LiveFigure:
             self.settings = settings
             if settings.mode in ON_FEET and (settings.mode, settings.feet) != (before.mode, before.feet):
                 self.start(is_standing=settings.mode == "balance")
-            elif settings.mode != before.mode or settings.needs_new_simulator(before):
+            elif settings.mode != before.mode or any(
+                getattr(settings, what) != getattr(before, what) for what in SIMULATOR_FIELDS
+            ):
                 self._take_over(self._make_simulator(), self.pose, self.simulator.state.velocity)
             else:
                 self.controller.hear(settings)

@@ -162,27 +162,23 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
         weight = float(np.linalg.norm(simulator.gravity))
         path = solve_com_path(reference, simulator.body.mass_kg, weight)
         offsets = path.com - reference.com
-        offsets[:, 1] -= find_drops(clip, reference.down)
+        # Standing legs that are longer than REACH lower the body, smoothly
+        drops = np.zeros(len(clip))
+        for s, side in enumerate(SIDES):
+            hip, ankle, length = find_leg(clip, side)
+            longest = REACH * length
+            away = np.linalg.norm((hip - ankle)[:, HORIZONTAL_AXES], axis=1)
+            excess = (hip - ankle)[:, 1] - np.sqrt(np.maximum(longest**2 - away**2, 0.0))
+            drops = np.maximum(drops, np.where(reference.down[:, s], excess, 0.0))
+        # The largest nearby, then smooth
+        width = max(2, round(DROP_S * clip.rate_hz))
+        padded = np.pad(drops, width, mode="edge")
+        highest = np.max([padded[n : n + len(drops)] for n in range(2 * width + 1)], axis=0)
+        offsets[:, 1] -= smooth_values(highest, width)
         moved = smooth_clip(replace(clip, root_positions=clip.root_positions + offsets))
         clip = replace(put_feet(moved, feet, down), contacts=clip.contacts)
     # Legs that come to their full length leave a kink
     return pose_clip(smooth_clip(clip), source, simulator)
-
-
-def find_drops(motion: Motion, down: BoolArray) -> FloatArray:
-    """How far ``(F,)`` [m] a body has to be lower, smoothly, for standing legs that are shorter than ``REACH``."""
-    drops = np.zeros(len(motion))
-    for s, side in enumerate(SIDES):
-        hip, ankle, length = find_leg(motion, side)
-        longest = REACH * length
-        away = np.linalg.norm((hip - ankle)[:, HORIZONTAL_AXES], axis=1)
-        excess = (hip - ankle)[:, 1] - np.sqrt(np.maximum(longest**2 - away**2, 0.0))
-        drops = np.maximum(drops, np.where(down[:, s], excess, 0.0))
-    # The largest nearby, then smooth
-    width = max(2, round(DROP_S * motion.rate_hz))
-    padded = np.pad(drops, width, mode="edge")
-    highest = np.max([padded[n : n + len(drops)] for n in range(2 * width + 1)], axis=0)
-    return smooth_values(highest, width)
 
 
 def find_leg(motion: Motion, side: str) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -306,7 +302,16 @@ def prepare_clip(motion: Motion, rate_hz: float) -> Motion:
     clip = resample_clip(motion, rate_hz)
     contacts = detect_contacts(clip) if clip.contacts is None else clip.contacts
     soles, result = find_soles(clip.skeleton), bend_knees(clip)
-    down = find_stances(result, soles, feet_down(contacts))
+    # Feet that bear the figure, from feet that touch; without flicker
+    touching = feet_down(contacts)
+    points, short = sole_positions(result, soles)[..., 1], round(FLICKER_S * result.rate_hz)
+    # One that touches with its toes alone, while the other stands, is being lifted
+    low = points[..., :4].min(axis=2) < points.min(axis=2) + LEFT_M
+    down = remove_short_phases(touching & (low | ~(touching & low)[:, ::-1]), short)
+    # A walk has no flights: one foot stays until the other lands
+    for start, stop in find_runs(np.asarray(~down.any(axis=1), dtype=np.bool_)):
+        if start > 0 and stop < len(down) and stop - start < short:
+            down[start:stop] = down[start - 1]
     result = shift_to_floor(result, soles, down)
     feet = [plan_foot(result, soles, side, down[:, side]) for side in range(2)]
     # The body comes down to feet that do not reach the floor; legs that come to their full length leave a kink
@@ -322,19 +327,6 @@ def mark_feet(motion: Motion, down: BoolArray) -> Motion:
     """Clip with a contact track of feet that are down ``(F, 2)``."""
     names = tuple(f"{side}_{part}" for side in SIDES for part in ("heel", "toe"))
     return replace(motion, contacts=Contacts(names, np.repeat(down, 2, axis=1)))
-
-
-def find_stances(motion: Motion, soles: Soles, touching: BoolArray) -> BoolArray:
-    """Feet ``(F, 2)`` that bear a figure, from feet that touch; without flicker."""
-    points, short = sole_positions(motion, soles)[..., 1], round(FLICKER_S * motion.rate_hz)
-    # One that touches with its toes alone, while the other stands, is being lifted
-    low = points[..., :4].min(axis=2) < points.min(axis=2) + LEFT_M
-    down = remove_short_phases(touching & (low | ~(touching & low)[:, ::-1]), short)
-    # A walk has no flights: one foot stays until the other lands
-    for start, stop in find_runs(np.asarray(~down.any(axis=1), dtype=np.bool_)):
-        if start > 0 and stop < len(down) and stop - start < short:
-            down[start:stop] = down[start - 1]
-    return down
 
 
 def plan_foot(motion: Motion, soles: Soles, side: int, down: BoolArray) -> FootPath:

@@ -86,32 +86,6 @@ def _inertia_times(R: FloatArray, j: int, inertias: FloatArray, v: Vector) -> Ve
 
 
 @kernel
-def _add_joint_load(
-    body: PieceArrays, R: FloatArray, s: FloatArray, j: int, gravity: float, f: int, sums: FloatArray
-) -> tuple[Vector, Vector]:
-    """Add one piece to the sums of its frame; return the force and the moment about the joint that it needs."""
-    # Newton and Euler for one piece: m a, and I alpha + omega x I omega
-    mass, inertias = body.masses[j], body.inertias
-    omega = row3(s, ROWS * j + OMEGA)
-    r = rotate(R, j, row3(body.centres, j))
-    position, velocity, acceleration = _point_motion(s, j, r)
-    spin = _inertia_times(R, j, inertias, omega)
-    rate = add3(_inertia_times(R, j, inertias, row3(s, ROWS * j + ALPHA)), cross(omega, spin))
-    linear = scale3(mass, velocity)
-    about = add3(spin, cross(position, linear))
-    # Sums of the frame: first moment, linear momentum, its rate, angular momentum, kinetic energy
-    for k in range(3):
-        sums[f, k] += mass * position[k]
-        sums[f, 3 + k] += linear[k]
-        sums[f, 6 + k] += mass * acceleration[k]
-        sums[f, 9 + k] += about[k]
-    sums[f, 12] += 0.5 * (dot(linear, velocity) + dot(omega, spin))
-    # Force against gravity, and its moment about the joint
-    force = scale3(mass, (acceleration[0], acceleration[1] + gravity, acceleration[2]))
-    return force, add3(rate, cross(r, force))
-
-
-@kernel
 def newton_euler_clip(
     body: PieceArrays, clip: ClipArrays, external: FloatArray, gravity: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -163,7 +137,25 @@ def newton_euler_clip(
             # B.5: what the piece needs, less what the world gives
             force, moment = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
             if body.masses[j] > 0.0:
-                force, moment = _add_joint_load(body, R, s, j, gravity, f, sums)
+                # Newton and Euler for one piece: m a, and I alpha + omega x I omega
+                mass, inertias = body.masses[j], body.inertias
+                omega = row3(s, ROWS * j + OMEGA)
+                r = rotate(R, j, row3(body.centres, j))
+                position, velocity, acceleration = _point_motion(s, j, r)
+                spin = _inertia_times(R, j, inertias, omega)
+                rate = add3(_inertia_times(R, j, inertias, row3(s, ROWS * j + ALPHA)), cross(omega, spin))
+                linear = scale3(mass, velocity)
+                about = add3(spin, cross(position, linear))
+                # Sums of the frame: first moment, linear momentum, its rate, angular momentum, kinetic energy
+                for k in range(3):
+                    sums[f, k] += mass * position[k]
+                    sums[f, 3 + k] += linear[k]
+                    sums[f, 6 + k] += mass * acceleration[k]
+                    sums[f, 9 + k] += about[k]
+                sums[f, 12] += 0.5 * (dot(linear, velocity) + dot(omega, spin))
+                # Force against gravity, and its moment about the joint
+                force = scale3(mass, (acceleration[0], acceleration[1] + gravity, acceleration[2]))
+                moment = add3(rate, cross(r, force))
             if len(external):
                 push = (external[n, 0], external[n, 1], external[n, 2])
                 twist = (external[n, 3], external[n, 4], external[n, 5])

@@ -122,23 +122,6 @@ def put_tangent(T: FloatArray, i: int, n: int, x: Spatial) -> None:
 
 
 @kernel
-def add_link_tangents(inertias: FloatArray, frame: FrameScratch, i: int, T: FloatArray, U: FloatArray) -> None:
-    """Add link ``i``'s own share to ``U (D+1, 30)``: tangents of momentum by q, qd, of force by q, qd, qdd."""
-    m, h, J = inertia_row(inertias, i)
-    if m == 0.0:
-        return
-    v = row6(frame.V, i)
-    p = inertia_times(m, h, J, v)
-    for n in range(2):
-        dv = tangent_row(T, i, n)
-        dp = inertia_times(m, h, J, dv)
-        df = plus6(inertia_times(m, h, J, tangent_row(T, i, 2 + n)), plus6(cross6(dv, p), cross6(v, dp)))
-        put_tangent(U, i, n, plus6(tangent_row(U, i, n), dp))
-        put_tangent(U, i, 2 + n, plus6(tangent_row(U, i, 2 + n), df))
-    put_tangent(U, i, 4, plus6(tangent_row(U, i, 4), inertia_times(m, h, J, tangent_row(T, i, 4))))
-
-
-@kernel
 def differentiate_by_coordinate(
     tree: TreeArrays, qd: FloatArray, f: int, frame: FrameScratch, j: int, T: FloatArray, U: FloatArray
 ) -> None:
@@ -171,7 +154,18 @@ def differentiate_by_coordinate(
     # Backward loop: tangents of momentum and force of all links beyond j
     for i in range(D - 1, j - 1, -1):
         if inside[i] > 0.0:
-            add_link_tangents(inertias, frame, i, T, U)
+            # The link's own share: tangents of momentum by q, qd, of force by q, qd, qdd
+            m, h, J = inertia_row(inertias, i)
+            if m != 0.0:
+                v = row6(frame.V, i)
+                p = inertia_times(m, h, J, v)
+                for n in range(2):
+                    dv = tangent_row(T, i, n)
+                    dp = inertia_times(m, h, J, dv)
+                    df = plus6(inertia_times(m, h, J, tangent_row(T, i, 2 + n)), plus6(cross6(dv, p), cross6(v, dp)))
+                    put_tangent(U, i, n, plus6(tangent_row(U, i, n), dp))
+                    put_tangent(U, i, 2 + n, plus6(tangent_row(U, i, 2 + n), df))
+                put_tangent(U, i, 4, plus6(tangent_row(U, i, 4), inertia_times(m, h, J, tangent_row(T, i, 4))))
             if i > j:
                 for n in range(5):
                     up = wrench_to_parent(R, r, i, tangent_row(U, i, n))

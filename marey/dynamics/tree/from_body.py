@@ -126,7 +126,32 @@ def choose_joint_axes(skeleton: Skeleton, roles: RoleMap, motion: Motion | None,
     parts = {j: role.split("_")[-1] for role, j in roles.joints.items()}
     plans: list[JointAxes] = []
     for j, name in enumerate(skeleton.names):
-        axis = None if j == 0 else _find_hinge(skeleton, roles, j, motion)
+        axis = None
+        if j > 0:
+            # Axis (1, 3) of a hinge, (0, 3) of a stiff joint, or None of a free one: by the habits of CMU's BVH files
+            # and by the limits of ASF files
+            called = skeleton.names[j]
+            limits = {limit.joint: limit for limit in skeleton.limits}
+            if roles.profile == "cmu-bvh":
+                if called.lower() in _CMU_STIFF:
+                    axis = np.zeros((0, 3))
+                elif called.lower() in _CMU_HINGES:
+                    axis = np.array([_CMU_HINGES[called.lower()]])
+            elif called in limits:
+                limit = limits[called]
+                axis = (limit.axis @ np.array(AXES[limit.order]))[None] if len(limit.order) == 1 else None
+            elif limits and roles.profile == "cmu-asf":
+                axis = np.zeros((0, 3))
+            # What a file format says is believed unless the clip contradicts it
+            vectors = np.zeros((1, 3)) if motion is None else motion.rotations[:, j].log()
+            if motion is not None and (axis is None or not _max_deviation_from_axis(vectors, axis) < HINGE_TOL):
+                # From the rotation vectors (F, 3) of the clip; the mean angle is positive
+                if np.abs(vectors).max() < STIFF_TOL:
+                    axis = np.zeros((0, 3))
+                else:
+                    line = np.linalg.svd(vectors, full_matrices=False)[2][:1]
+                    line = line if (vectors @ line[0]).sum() >= 0.0 else -line
+                    axis = line if _max_deviation_from_axis(vectors, line) < HINGE_TOL else None
         part, hung = parts.get(j, ""), turns.get(j)
         start, frame = SO3.identity(), np.eye(3)
         if hung is not None:
@@ -143,38 +168,6 @@ def choose_joint_axes(skeleton: Skeleton, roles: RoleMap, motion: Motion | None,
                 order = _choose_rotation_order(order, start.inverse() @ motion.rotations[:, j], frame)
             plans.append(JointAxes(_axes_in_order(frame, order), order, start))
     return plans
-
-
-def _find_hinge(skeleton: Skeleton, roles: RoleMap, j: int, motion: Motion | None) -> FloatArray | None:
-    """Axis ``(1, 3)`` of a hinge, ``(0, 3)`` of a stiff joint, or None of a free one.
-
-    What a file format says is believed unless the clip contradicts it.
-    """
-    # Hinges by the habits of CMU's BVH files and by the limits of ASF files
-    name = skeleton.names[j]
-    if roles.profile == "cmu-bvh":
-        if name.lower() in _CMU_STIFF:
-            known = np.zeros((0, 3))
-        else:
-            known = np.array([_CMU_HINGES[name.lower()]]) if name.lower() in _CMU_HINGES else None
-    else:
-        limits = {limit.joint: limit for limit in skeleton.limits}
-        if name not in limits:
-            known = np.zeros((0, 3)) if limits and roles.profile == "cmu-asf" else None
-        else:
-            limit = limits[name]
-            known = (limit.axis @ np.array(AXES[limit.order]))[None] if len(limit.order) == 1 else None
-    if motion is None:
-        return known
-    vectors = motion.rotations[:, j].log()
-    if known is not None and _max_deviation_from_axis(vectors, known) < HINGE_TOL:
-        return known
-    # From the rotation vectors (F, 3) of the clip; the mean angle is positive
-    if np.abs(vectors).max() < STIFF_TOL:
-        return np.zeros((0, 3))
-    axis = np.linalg.svd(vectors, full_matrices=False)[2][:1]
-    axis = axis if (vectors @ axis[0]).sum() >= 0.0 else -axis
-    return axis if _max_deviation_from_axis(vectors, axis) < HINGE_TOL else None
 
 
 def _max_deviation_from_axis(vectors: FloatArray, axis: FloatArray) -> float:

@@ -265,7 +265,11 @@ def check_validity(
     slack = slack if slack_s is None else slack_s
     supports = find_supports(motion, contacts, floor=floor, friction=friction, slack_s=slack)
     supply = fit_contact_supply(dynamics, supports)
-    weighed = weigh_missing(supply.missing, supports.carried, motion.rate_hz)
+    # What counts of the missing wrench: what lasts on the ground, or the frame alone where that is more
+    steady = LASTING_WEIGHT * average_gaussian(supply.missing * supports.carried[:, None], motion.rate_hz, LASTING_S)
+    brief = MOMENT_WEIGHT * supply.missing
+    is_brief = np.linalg.norm(brief, axis=-1) > np.linalg.norm(steady, axis=-1)
+    weighed = np.where(is_brief[:, None], brief, steady)
     places, balance = measure_balance(dynamics, supports)
     hurry = compute_tipping_ratio(dynamics, supports, places)
     # How far [rad] the joint farthest outside its limits is
@@ -339,14 +343,6 @@ def check_validity(
         warnings=tuple(write_remarks(motion, dynamics.body, supports, remarks)),
         spans=find_spans(levels, flags, measures.violation, lack, motion.rate_hz),
     )
-
-
-def weigh_missing(missing: FloatArray, carried: BoolArray, rate_hz: float) -> FloatArray:
-    """What counts of a missing wrench ``(F, 6)``: what lasts on the ground, or the frame alone where that is more."""
-    steady = LASTING_WEIGHT * average_gaussian(missing * carried[:, None], rate_hz, LASTING_S)
-    brief = MOMENT_WEIGHT * missing
-    is_brief = np.linalg.norm(brief, axis=-1) > np.linalg.norm(steady, axis=-1)
-    return np.where(is_brief[:, None], brief, steady)
 
 
 def measure_balance(dynamics: InverseDynamics, supports: Supports) -> tuple[FloatArray, FloatArray]:

@@ -199,11 +199,8 @@ class ValidityReport(Result):
         )
         # What decides is said too, where the commonest cause is another one
         seen = [name for name in GEOMETRIC if name in self.cause_counts and name != cause]
-        return "; ".join([text, *(f"at {self._first_time(name):.2f} s {WORDS[name]}" for name in seen)])
-
-    def _first_time(self, cause: str) -> float:
-        """Time [s] of the first frame with a cause."""
-        return float(self.times[int(np.argmax(self.cause_flags[:, CAUSES.index(cause)]))])
+        firsts = [float(self.times[int(np.argmax(self.cause_flags[:, CAUSES.index(name)]))]) for name in seen]
+        return "; ".join([text, *(f"at {at:.2f} s {WORDS[name]}" for at, name in zip(firsts, seen, strict=True))])
 
     def to_json(self, *, frames: bool = True) -> dict[str, Any]:
         """Plain values; ``frames`` adds the numbers of each frame."""

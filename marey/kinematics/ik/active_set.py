@@ -17,15 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, inline_kernel, kernel, patient_kernel
-from marey.kinematics.ik.dual_step import (
-    StepBuffers,
-    add_prior_shift,
-    assemble_dual_matrix,
-    compute_compliances,
-    multiply_compliance,
-    solve_dual,
-    subtract_fixed_shift,
-)
+from marey.kinematics.ik.dual_step import StepBuffers, assemble_dual_matrix, solve_dual
 from marey.kinematics.ik.state import CoordinateBox, IKLayout, IKState, LinearRows, has_springs
 from marey.kinematics.limits.anatomy.check import TIE_RAD, bound_coordinate, largest_distance, swing_and_twist
 from marey.kinematics.limits.tables import Bounds, check_bounds
@@ -43,7 +35,6 @@ from marey.lie.kernels import (
     rotate,
     row3,
     unrotate,
-    write_right_jacobian,
     write_right_jacobian_inverse,
 )
 
@@ -217,34 +208,6 @@ def narrow_to_regions(box: CoordinateBox, face: ActiveLimits, state: IKState) ->
             wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3] = q
             is_any = True
     return is_any
-
-
-@kernel
-def compute_box_frames(box: CoordinateBox, world: FloatArray, vectors: FloatArray, frames: FloatArray) -> None:
-    r"""Write world axes ``(J, 3, 3)`` of the coordinates of limited joints: columns, the turn for each of them.
-
-    Of rotation vectors they are those of :math:`R_{world,j} J_r(v_j)`. With :math:`D = \exp(s) \exp(t)` the turn in the
-    axes of D is :math:`\exp(t)^{-1} J_r(s)\,\dot s + \dot t\,e_x`.
-    """
-    J = np.empty((3, 3))
-    for j in range(frames.shape[0]):
-        if not box.boxed[j]:
-            continue
-        q, (x, y, z) = quaternion_at(world, j), row3(vectors, j)
-        if box.is_swing[j]:
-            write_right_jacobian((0.0, x, y), J)
-            cosine, sine = cos(z), sin(z)
-            for c in range(2):
-                # Columns of the two swings, turned back by the twist
-                u, v, w = J[0, 1 + c], J[1, 1 + c], J[2, 1 + c]
-                J[0, c], J[1, c], J[2, c] = u, cosine * v + sine * w, cosine * w - sine * v
-            J[0, 2], J[1, 2], J[2, 2] = 1.0, 0.0, 0.0
-            q = multiply(q, quaternion_at(box.after, j))
-        else:
-            write_right_jacobian((x, y, z), J)
-        for c in range(3):
-            u, v, w = rotate(q, (J[0, c], J[1, c], J[2, c]))
-            frames[j, 0, c], frames[j, 1, c], frames[j, 2, c] = u, v, w
 
 
 @kernel
@@ -448,50 +411,11 @@ def turn_rotation(q: Quaternion, turn: Vector) -> Quaternion:
 
 
 @kernel
-def release_all_limits(face: ActiveLimits, world: FloatArray, frames: FloatArray) -> None:
-    """Take all walls away: each joint has its own axes, and all of them are loose."""
-    face.loose[:], face.held[:], face.is_bound[:], face.axes[:] = True, 0.0, False, 0.0
-    for j in range(face.axes.shape[0]):
-        for c in range(3):
-            face.axes[j, c, c] = 1.0
-        write_world_axes(face, world, j, frames)
-
-
-@kernel
 def write_world_axes(face: ActiveLimits, world: FloatArray, j: int, frames: FloatArray) -> None:
     """Write the world axes of a joint's basis."""
     for c in range(3):
         x, y, z = rotate(quaternion_at(world, j), (face.axes[j, 0, c], face.axes[j, 1, c], face.axes[j, 2, c]))
         frames[j, 0, c], frames[j, 1, c], frames[j, 2, c] = x, y, z
-
-
-@kernel
-def rotate_free_axes(face: ActiveLimits, j: int, normal: FloatArray) -> int:
-    """Turn a joint's loose axes so that one of them is the unit vector ``normal`` of their span; return which."""
-    best, most = -1, 0.0
-    for k in range(3):
-        if face.loose[j, k]:
-            t = abs(face.axes[j, 0, k] * normal[0] + face.axes[j, 1, k] * normal[1] + face.axes[j, 2, k] * normal[2])
-            if t > most:
-                best, most = k, t
-    for c in range(3):
-        face.axes[j, c, best] = normal[c]
-    # Gram-Schmidt: the other loose axes are made upright on it and on one another
-    for k in range(3):
-        if face.loose[j, k] and k != best:
-            for m in range(3):
-                if m < k or m == best or not face.loose[j, m]:
-                    if m == k:
-                        continue
-                    t = 0.0
-                    for c in range(3):
-                        t += face.axes[j, c, k] * face.axes[j, c, m]
-                    for c in range(3):
-                        face.axes[j, c, k] -= t * face.axes[j, c, m]
-            size = sqrt(face.axes[j, 0, k] ** 2 + face.axes[j, 1, k] ** 2 + face.axes[j, 2, k] ** 2)
-            for c in range(3):
-                face.axes[j, c, k] /= size
-    return best
 
 
 @kernel
@@ -508,7 +432,33 @@ def add_active_limit(face: ActiveLimits, j: int, wanted: FloatArray, got: Vector
             for c in range(3):
                 normal[c] += t * face.axes[j, c, k]
     if size > BLOCKED_RAD**2:
-        best = rotate_free_axes(face, j, normal / sqrt(size))
+        # Turn the loose axes so that one of them is the normal
+        normal = normal / sqrt(size)
+        best, most = -1, 0.0
+        for k in range(3):
+            if face.loose[j, k]:
+                t = abs(
+                    face.axes[j, 0, k] * normal[0] + face.axes[j, 1, k] * normal[1] + face.axes[j, 2, k] * normal[2]
+                )
+                if t > most:
+                    best, most = k, t
+        for c in range(3):
+            face.axes[j, c, best] = normal[c]
+        # Gram-Schmidt: the other loose axes are made upright on it and on one another
+        for k in range(3):
+            if face.loose[j, k] and k != best:
+                for m in range(3):
+                    if m < k or m == best or not face.loose[j, m]:
+                        if m == k:
+                            continue
+                        t = 0.0
+                        for c in range(3):
+                            t += face.axes[j, c, k] * face.axes[j, c, m]
+                        for c in range(3):
+                            face.axes[j, c, k] -= t * face.axes[j, c, m]
+                length = sqrt(face.axes[j, 0, k] ** 2 + face.axes[j, 1, k] ** 2 + face.axes[j, 2, k] ** 2)
+                for c in range(3):
+                    face.axes[j, c, k] /= length
         face.loose[j, best], face.is_bound[j] = False, True
     # Axes that are not loose go as far as the projection says
     for k in range(3):
@@ -563,26 +513,78 @@ def solve_active_set_step(
     """
     blocks, expected = state.errors.shape[0], 0.0
     is_limited, is_drawn = step.G.shape[0] > 0, has_springs(layout.springs)
+    starts, chain, frames, turns = layout.lists.chain_start, layout.lists.chain, rows.frames, rows.turns
+    ease, G, eased = step.ease, step.G, step.eased
     if bounds is None:
         for j in range(face.free.shape[0]):
             for c in range(3):
                 face.is_open[j, c], face.travel[j, c] = face.free[j, c], 0.0
     else:
-        release_all_limits(face, state.world, rows.frames)
+        # No limit is active yet: each joint has its own axes, and all of them are loose
+        face.loose[:], face.held[:], face.is_bound[:], face.axes[:] = True, 0.0, False, 0.0
+        for j in range(face.axes.shape[0]):
+            for c in range(3):
+                face.axes[j, c, c] = 1.0
+            write_world_axes(face, state.world, j, rows.frames)
     for _ in range(MAX_BINDINGS):
         # (J G J^T + damping W^-1) y = e + J G P / damping - J held
         if bounds is None and is_limited:
             write_held_axes(layout.box.boxed, face, rows.frames)
-        compute_compliances(layout, face.is_bound, damping, rows.frames, face.loose, step)
-        multiply_compliance(layout.lists, face.is_bound, rows.turns, step)
+        # Compliances g_j = damping / (damping / m_j + s_j), and g_j (I - sum_k a_k a_k^T) of bound joints over the
+        # axes a_k that are not loose
+        for j in range(ease.shape[0]):
+            m = layout.springs.mobility[j]
+            ease[j] = damping * m / (damping + m * layout.springs.stiffness[j])
+        for j in range(G.shape[0]):
+            if face.is_bound[j]:
+                for r in range(3):
+                    for c in range(3):
+                        total = 1.0 if r == c else 0.0
+                        for k in range(3):
+                            if not face.loose[j, k]:
+                                total -= frames[j, r, k] * frames[j, c, k]
+                        G[j, r, c] = ease[j] * total
+        # L G: how far each block goes for a unit torque on each joint that moves it
+        for i in range(chain.shape[0]):
+            j = chain[i]
+            if G.shape[0] > 0 and face.is_bound[j]:
+                for r in range(3):
+                    x, y, z = turns[i, r, 0], turns[i, r, 1], turns[i, r, 2]
+                    for c in range(3):
+                        eased[i, r, c] = x * G[j, 0, c] + y * G[j, 1, c] + z * G[j, 2, c]
+            else:
+                for r in range(3):
+                    for c in range(3):
+                        eased[i, r, c] = ease[j] * turns[i, r, c]
         assemble_dual_matrix(layout, face.is_bound, damping, rows, step)
         for b in range(blocks):
             for c in range(3):
                 step.y[3 * b + c] = state.errors[b, c]
         if is_drawn:
-            add_prior_shift(layout.lists, damping, rows, state.pulls, step)
+            # J G P / damping: where the springs alone would take the blocks, undone
+            last, pulls = state.pulls.shape[0] - 1, state.pulls
+            for b in range(blocks):
+                for r in range(3):
+                    total = 0.0
+                    for c in range(3):
+                        total += ease[last] * rows.shifts[b, r, c] * pulls[last, c]
+                    for i in range(starts[b], starts[b + 1]):
+                        x, y, z = row3(pulls, chain[i])
+                        total += eased[i, r, 0] * x + eased[i, r, 1] * y + eased[i, r, 2] * z
+                    step.y[3 * b + r] += total / damping
         if is_limited:
-            subtract_fixed_shift(layout.lists, face.is_bound, face.held, rows, step.y)
+            # What the held coordinates do to the blocks
+            for b in range(blocks):
+                for i in range(starts[b], starts[b + 1]):
+                    j = chain[i]
+                    x, y, z = row3(face.held, j)
+                    if not face.is_bound[j] or (x == 0.0 and y == 0.0 and z == 0.0):
+                        continue
+                    u = frames[j, 0, 0] * x + frames[j, 0, 1] * y + frames[j, 0, 2] * z
+                    v = frames[j, 1, 0] * x + frames[j, 1, 1] * y + frames[j, 1, 2] * z
+                    w = frames[j, 2, 0] * x + frames[j, 2, 1] * y + frames[j, 2, 2] * z
+                    for r in range(3):
+                        step.y[3 * b + r] -= turns[i, r, 0] * u + turns[i, r, 1] * v + turns[i, r, 2] * w
         expected = solve_dual(layout, damping, rows, state.pulls, step)
         # Limits that this step would break become active, and it is solved anew
         if bounds is None:
@@ -592,30 +594,3 @@ def solve_active_set_step(
         if not is_bound:
             break
     return expected
-
-
-@kernel
-def largest_free_gradient(layout: IKLayout, face: ActiveLimits, step: StepBuffers, frames: FloatArray) -> float:
-    """Largest component of the gradient of the whole objective along what is loose."""
-    largest, last = 0.0, frames.shape[0]
-    for j in range(last + 1):
-        if layout.springs.mobility[j] == 0.0:
-            continue
-        for k in range(3):
-            if j == last:
-                largest = max(largest, 2.0 * abs(step.slopes[j, k]))
-            elif face.loose[j, k]:
-                largest = max(largest, 2.0 * abs(along_axis(frames, j, k, step.slopes)))
-    return largest
-
-
-@kernel
-def largest_pose_change(state: IKState, trial: IKState) -> float:
-    """Largest change of a pose [m] or [rad]."""
-    largest = 0.0
-    for c in range(3):
-        largest = max(largest, abs(trial.root[c] - state.root[c]))
-    for j in range(state.wxyz.shape[0]):
-        for c in range(4):
-            largest = max(largest, 2.0 * abs(trial.wxyz[j, c] - state.wxyz[j, c]))
-    return largest

@@ -20,13 +20,13 @@ from marey.kinematics.ik.posing.attempts import (
     require_int,
     solve_with_restarts,
 )
-from marey.kinematics.ik.posing.continuation import MAX_STEP_RATIO, build_speed_limits, solve_frames
-from marey.kinematics.ik.posing.defaults import Feet, default_limits, keep_trunk, name_pins, plant_feet
+from marey.kinematics.ik.posing.continuation import LIMB_FRACTION, MAX_STEP_RATIO, body_reach, solve_frames
+from marey.kinematics.ik.posing.defaults import TRUNK, TRUNK_WEIGHT, Feet, default_limits, name_pins, plant_feet
 from marey.kinematics.ik.posing.recheck import measure_blocks, name_worst_joint
 from marey.kinematics.ik.problem import Root
 from marey.kinematics.ik.solve import LIMIT_TOL_RAD, MODEL_LIMITS_CONFLICT
-from marey.kinematics.ik.starts import MAX_SIGMA, guess_from_pose, match_body
-from marey.kinematics.ik.state import STATIONARY, Goals
+from marey.kinematics.ik.starts import MAX_SIGMA, find_middle, guess_from_pose, match_body
+from marey.kinematics.ik.state import STATIONARY, Goals, SpeedLimits
 from marey.kinematics.ik.tasks import LookAtTask, PoseTask, Task
 from marey.kinematics.limits.anatomy.model import AnatomicalLimits
 from marey.kinematics.limits.contract import JointLimits
@@ -35,7 +35,7 @@ from marey.models import PoseModel
 from marey.motion import Motion
 from marey.numerics import SolveStatus
 from marey.numerics.status import OnFailure, check_on_failure, raise_if_asked
-from marey.skeleton import Pose, Skeleton
+from marey.skeleton import Pose, Skeleton, role_map
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -128,7 +128,11 @@ def track(
     is_advice = isinstance(limits, AnatomicalLimits) and limits.is_advice
     tasks = list(task_trajectories)
     if is_advice and start is not None and method == "projected-lm" and body.model is None:
-        tasks += keep_trunk(start, tasks)
+        # Springs of trunk and collars towards the start pose, below the goals; none where the tasks have springs
+        roles = role_map(start.skeleton)
+        trunk = tuple(roles[role] for role in TRUNK if role in roles)
+        if trunk and not any(isinstance(task, PoseTask) for task in tasks):
+            tasks.append(PoseTask(start, joints=trunk, weight=TRUNK_WEIGHT))
     _, default = find_method(method)
     pins = plant_feet(body, tasks, start, root, feet)
     problem = compile_tasks(body, tasks, limits, root, frozen_joints, tolerance_m, tolerance_rad, pins)
@@ -148,7 +152,12 @@ def track(
         active[:, : len(rows)] &= frozen_bools(valid, frames, num_tasks, name="valid")[:, rows]
     count = default if max_iterations is None else require_int(max_iterations, "max_iterations", 0)
     run = build_solver_inputs(body, problem, targets[0], active[0], limits, count, variant, step, max_sigma, NO_HISTORY)
-    run = run._replace(pace=build_speed_limits(body, limits, max_turn))
+    # Largest step of a pose per frame, and the middle of its limits
+    most = np.inf if max_turn is None else float(max_turn)
+    if not most > 0.0:
+        raise InputError(f"max_turn is {max_turn}", "Give a positive number, or None for no bound")
+    middle = np.zeros((0, 4)) if limits is None else find_middle(limits)
+    run = run._replace(pace=SpeedLimits(most, LIMB_FRACTION * body_reach(body.skeleton), middle))
     guess = guess_from_pose(body, start)
     # The first frame is solved as by `solve_ik`, the others from the answer before
     solve_with_restarts(run, guess, method, body, limits, restarts=6 if start is None else 0)

@@ -6,31 +6,23 @@ limited joints are moved by their rotation vectors. Reduced space: the root's pl
 
 from __future__ import annotations
 
+from math import cos, sin
 from typing import NamedTuple
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
-from marey.kinematics.ik.active_set import (
-    clamp_coordinates,
-    compute_box_frames,
-    pose_joint,
-    project_to_box,
-    turn_rotation,
-)
+from marey.kinematics.ik.active_set import clamp_coordinates, pose_joint, project_to_box, turn_rotation
 from marey.kinematics.ik.state import (
     Goals,
     IKLayout,
     IKState,
-    JointArrays,
     LinearRows,
-    PoseArrays,
     evaluate_pose,
     linearise,
 )
-from marey.lie.kernels import quaternion_at, rotate, row3
+from marey.lie.kernels import multiply, quaternion_at, rotate, row3, write_right_jacobian
 from marey.models.evaluation import model_jacobian, model_rotations
-from marey.models.kinetic import RodBody, write_kinetic_metric
 
 
 class ModelSpace(NamedTuple):
@@ -149,7 +141,27 @@ def write_jacobian(
     if space.is_reduced:
         model_jacobian(space.kind, space.mean_wxyz, space.basis, state.x, rows.model)
     else:
-        compute_box_frames(layout.box, state.world, state.vectors, rows.frames)
+        # World axes of the coordinates of limited joints: the turn for each of them. Of rotation vectors they are
+        # those of R_world_j J_r(v_j); with D = exp(s) exp(t) the turn in the axes of D is exp(t)^-1 J_r(s) s' + t' e_x
+        turn = np.empty((3, 3))
+        for j in range(rows.frames.shape[0]):
+            if not layout.box.boxed[j]:
+                continue
+            q, (x, y, z) = quaternion_at(state.world, j), row3(state.vectors, j)
+            if layout.box.is_swing[j]:
+                write_right_jacobian((0.0, x, y), turn)
+                cosine, sine = cos(z), sin(z)
+                for c in range(2):
+                    # Columns of the two swings, turned back by the twist
+                    u, v, w = turn[0, 1 + c], turn[1, 1 + c], turn[2, 1 + c]
+                    turn[0, c], turn[1, c], turn[2, c] = u, cosine * v + sine * w, cosine * w - sine * v
+                turn[0, 2], turn[1, 2], turn[2, 2] = 1.0, 0.0, 0.0
+                q = multiply(q, quaternion_at(layout.box.after, j))
+            else:
+                write_right_jacobian((x, y, z), turn)
+            for c in range(3):
+                u, v, w = rotate(q, (turn[0, c], turn[1, c], turn[2, c]))
+                rows.frames[j, 0, c], rows.frames[j, 1, c], rows.frames[j, 2, c] = u, v, w
     # Each block moves with the root's place and with the joints of its chain
     J[:] = 0.0
     mobility, lists, last = layout.springs.mobility, layout.lists, state.wxyz.shape[0]
@@ -211,7 +223,17 @@ def linearise_objective(
     whiten_rows(layout.blocks.weights, state.errors, J, at.e)
     compute_gradient(layout, space, state, rows, at)
     if space.is_reduced and space.radius < np.inf and at.J.shape[0] > len(J):
-        write_ellipsoid_row(space, state.x, len(J), at)
+        # The residual of the length beyond the ellipsoid, and what it adds to the gradient
+        row = len(J)
+        length = mahalanobis_length(space, state.x)
+        over = max(length - space.radius, 0.0)
+        at.J[row], at.e[row] = 0.0, -np.sqrt(space.wall) * over
+        if over > 0.0:
+            for i in range(state.x.shape[0]):
+                at.J[row, 6 + i] = np.sqrt(space.wall) * state.x[i] / (length * space.deviations[i] ** 2)
+                at.g[6 + i] -= 2.0 * at.J[row, 6 + i] * at.e[row]
+                # The curvature of the length, across it
+                at.s[6 + i] += space.wall * over / (length * space.deviations[i] ** 2)
     # Coordinates that may move are not frozen and not pressed on a bound
     g, free, largest, last = at.g, at.free, 0.0, state.wxyz.shape[0]
     free[:] = True
@@ -232,20 +254,6 @@ def linearise_objective(
         if free[n]:
             largest = max(largest, abs(g[n]))
     return largest
-
-
-@kernel
-def write_ellipsoid_row(space: ModelSpace, x: FloatArray, row: int, at: DenseModel) -> None:
-    """Write the residual of the length beyond the ellipsoid, and add what it does to the gradient."""
-    length = mahalanobis_length(space, x)
-    over = max(length - space.radius, 0.0)
-    at.J[row], at.e[row] = 0.0, -np.sqrt(space.wall) * over
-    if over > 0.0:
-        for i in range(x.shape[0]):
-            at.J[row, 6 + i] = np.sqrt(space.wall) * x[i] / (length * space.deviations[i] ** 2)
-            at.g[6 + i] -= 2.0 * at.J[row, 6 + i] * at.e[row]
-            # The curvature of the length, across it
-            at.s[6 + i] += space.wall * over / (length * space.deviations[i] ** 2)
 
 
 @kernel
@@ -304,11 +312,3 @@ def retract(
     for n in range(taken.shape[0]):
         largest = max(largest, abs(taken[n]))
     return largest
-
-
-@kernel
-def update_metric(tree: JointArrays, space: ModelSpace, pose: PoseArrays, metric: FloatArray) -> None:
-    """Write the kinetic metric ``(6 + k, 6 + k)`` of a pose of the model: root place, root turn, coordinates."""
-    columns = np.zeros(space.basis.shape)
-    model_jacobian(space.kind, space.mean_wxyz, space.basis, pose.x, columns)
-    write_kinetic_metric(RodBody(tree.parents, tree.offsets, space.rods), pose.wxyz, columns, metric)

@@ -104,47 +104,6 @@ def solve_cholesky(U: FloatArray, y: FloatArray) -> None:
 
 
 @inline_kernel
-def compute_compliances(
-    layout: IKLayout, boxed: BoolArray, damping: float, frames: FloatArray, free: BoolArray, step: StepBuffers
-) -> None:
-    r"""Write :math:`g_j = \lambda / (\lambda / m_j + s_j)`, and :math:`g_j (I - \sum_k a_k a_k^T)` of ``boxed`` joints.
-
-    The sum is over orthonormal world axes ``frames`` that are not ``free``.
-    """
-    prior, ease, G = layout.springs, step.ease, step.G
-    for j in range(ease.shape[0]):
-        m = prior.mobility[j]
-        ease[j] = damping * m / (damping + m * prior.stiffness[j])
-    for j in range(G.shape[0]):
-        if boxed[j]:
-            for r in range(3):
-                for c in range(3):
-                    total = 1.0 if r == c else 0.0
-                    for k in range(3):
-                        if not free[j, k]:
-                            total -= frames[j, r, k] * frames[j, c, k]
-                    G[j, r, c] = ease[j] * total
-
-
-@inline_kernel
-def multiply_compliance(lists: KinematicChains, boxed: BoolArray, turns: FloatArray, step: StepBuffers) -> None:
-    """Write L G ``(N, 3, 3)``: how far each block goes for a unit torque on each joint that moves it."""
-    G, eased = step.G, step.eased
-    for i in range(lists.chain.shape[0]):
-        j = lists.chain[i]
-        if G.shape[0] > 0 and boxed[j]:
-            for r in range(3):
-                x, y, z = turns[i, r, 0], turns[i, r, 1], turns[i, r, 2]
-                for c in range(3):
-                    eased[i, r, c] = x * G[j, 0, c] + y * G[j, 1, c] + z * G[j, 2, c]
-        else:
-            g = step.ease[j]
-            for r in range(3):
-                for c in range(3):
-                    eased[i, r, c] = g * turns[i, r, c]
-
-
-@inline_kernel
 def assemble_dual_matrix(
     layout: IKLayout, boxed: BoolArray, damping: float, rows: LinearRows, step: StepBuffers
 ) -> None:
@@ -249,41 +208,6 @@ def compute_descent(layout: IKLayout, state: IKState, rows: LinearRows, out: Flo
         y = W[b, 1, 0] * u + W[b, 1, 1] * v + W[b, 1, 2] * w
         z = W[b, 2, 0] * u + W[b, 2, 1] * v + W[b, 2, 2] * w
         apply_block_force(starts, chain, b, (x, y, z), rows.shifts, rows.turns, out)
-
-
-@kernel
-def add_prior_shift(
-    lists: KinematicChains, damping: float, rows: LinearRows, pulls: FloatArray, step: StepBuffers
-) -> None:
-    r"""Add :math:`J G P / \lambda` to y ``(3 B,)``: where the springs alone would take the blocks, undone."""
-    last, eased = pulls.shape[0] - 1, step.eased
-    for b in range(rows.shifts.shape[0]):
-        for r in range(3):
-            total = 0.0
-            for c in range(3):
-                total += step.ease[last] * rows.shifts[b, r, c] * pulls[last, c]
-            for i in range(lists.chain_start[b], lists.chain_start[b + 1]):
-                j = lists.chain[i]
-                total += eased[i, r, 0] * pulls[j, 0] + eased[i, r, 1] * pulls[j, 1] + eased[i, r, 2] * pulls[j, 2]
-            step.y[3 * b + r] += total / damping
-
-
-@kernel
-def subtract_fixed_shift(
-    lists: KinematicChains, boxed: BoolArray, held: FloatArray, rows: LinearRows, y: FloatArray
-) -> None:
-    """Take from y ``(3 B,)`` what the held coordinates do to the blocks."""
-    frames, turns = rows.frames, rows.turns
-    for b in range(lists.chain_start.shape[0] - 1):
-        for i in range(lists.chain_start[b], lists.chain_start[b + 1]):
-            j = lists.chain[i]
-            if not boxed[j] or (held[j, 0] == 0.0 and held[j, 1] == 0.0 and held[j, 2] == 0.0):
-                continue
-            u = frames[j, 0, 0] * held[j, 0] + frames[j, 0, 1] * held[j, 1] + frames[j, 0, 2] * held[j, 2]
-            v = frames[j, 1, 0] * held[j, 0] + frames[j, 1, 1] * held[j, 1] + frames[j, 1, 2] * held[j, 2]
-            w = frames[j, 2, 0] * held[j, 0] + frames[j, 2, 1] * held[j, 1] + frames[j, 2, 2] * held[j, 2]
-            for r in range(3):
-                y[3 * b + r] -= turns[i, r, 0] * u + turns[i, r, 1] * v + turns[i, r, 2] * w
 
 
 @kernel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -104,7 +104,18 @@ class TypedBody:
             kind = types.get(j, BallJoint())
             own = _list_freedoms(j, kind, skeleton.names[j])
             if isinstance(kind, HingeJoint | UniversalJoint):
-                angles = nearest_angles([f.axis for f in own], SO3(wxyz[j]))
+                # Angles of one or two hinges whose product is nearest to the rotation, by Gauss-Newton from none
+                axes = [f.axis for f in own]
+                rotation = SO3(wxyz[j])
+                angles = np.zeros(len(axes))
+                for _ in range(PROJECTION_STEPS):
+                    turns = [SO3.exp(angle * axis) for angle, axis in zip(angles, axes, strict=True)]
+                    made = turns[0] if len(turns) == 1 else turns[0] @ turns[1]
+                    # Columns in the frame of the joint
+                    columns = [axes[-1]] if len(axes) == 1 else [turns[1].inverse() @ axes[0], axes[1]]
+                    error = (made.inverse() @ rotation).log()
+                    J = np.linalg.inv(right_jacobian(error)) @ np.stack(columns, axis=1)
+                    angles = angles + np.linalg.lstsq(J, error, rcond=None)[0]
                 start += np.clip(angles, [f.low for f in own], [f.high for f in own]).tolist()
                 self.reference[j] = (1.0, 0.0, 0.0, 0.0)
             elif mobility[j] == 0.0 and isinstance(kind, BallJoint):
@@ -154,7 +165,23 @@ class TypedBody:
         pose, blocks = self.pose(z), problem.layout.blocks
         positions, frames = joint_frames(self.skeleton, pose.root[None], pose.wxyz[None], pose.offsets[None])
         x, R = positions[0], frames[0].matrix()
-        axes = self._world_axes(z, R)
+        # World axes of the freedoms; those of a ball are the columns of its right Jacobian
+        axes, before, joint = np.zeros((len(self.freedoms), 3)), np.eye(3), -1
+        vectors: dict[int, FloatArray] = {}
+        for value, f in zip(z[3:], self.freedoms, strict=True):
+            if f.kind == BALL:
+                vectors[f.joint] = vectors.get(f.joint, np.zeros(3)) + value * f.axis
+        for n, (value, f) in enumerate(zip(z[3:], self.freedoms, strict=True)):
+            parent = int(self.skeleton.parents[f.joint])
+            R_parent = np.eye(3) if parent < 0 else R[parent]
+            before = before if f.joint == joint else np.eye(3)
+            joint = f.joint
+            if f.kind == BALL:
+                axes[n] = R[f.joint] @ right_jacobian(vectors[f.joint]) @ f.axis
+            else:
+                axes[n] = R_parent @ before @ f.axis
+                if f.kind == TURN:
+                    before = before @ SO3.exp(value * f.axis).matrix()
         mass = problem.layout.mass
         points = x[mass.joints] + np.einsum("prc,pc->pr", R[mass.joints], mass.points)
         e, J = np.zeros((len(targets), 3)), np.zeros((len(targets), 3, len(z)))
@@ -210,26 +237,6 @@ class TypedBody:
                 z[3 + n] = inside[f.joint] @ f.axis
         return z
 
-    def _world_axes(self, z: FloatArray, R: FloatArray) -> FloatArray:
-        """World axes ``(n, 3)`` of the freedoms; those of a ball are the columns of its right Jacobian."""
-        axes, before, joint = np.zeros((len(self.freedoms), 3)), np.eye(3), -1
-        vectors: dict[int, FloatArray] = {}
-        for value, f in zip(z[3:], self.freedoms, strict=True):
-            if f.kind == BALL:
-                vectors[f.joint] = vectors.get(f.joint, np.zeros(3)) + value * f.axis
-        for n, (value, f) in enumerate(zip(z[3:], self.freedoms, strict=True)):
-            parent = int(self.skeleton.parents[f.joint])
-            R_parent = np.eye(3) if parent < 0 else R[parent]
-            before = before if f.joint == joint else np.eye(3)
-            joint = f.joint
-            if f.kind == BALL:
-                axes[n] = R[f.joint] @ right_jacobian(vectors[f.joint]) @ f.axis
-            else:
-                axes[n] = R_parent @ before @ f.axis
-                if f.kind == TURN:
-                    before = before @ SO3.exp(value * f.axis).matrix()
-        return axes
-
 
 def _list_freedoms(joint: int, kind: JointType, name: str) -> list[Freedom]:
     """Coordinates of one joint.
@@ -254,19 +261,6 @@ def _list_freedoms(joint: int, kind: JointType, name: str) -> list[Freedom]:
     way = SLIDE if isinstance(kind, PrismaticJoint) else TURN
     rows = zip(axes / lengths[:, None], low.tolist(), high.tolist(), strict=True)
     return [Freedom(joint, way, axis, a, b) for axis, a, b in rows]
-
-
-def nearest_angles(axes: Sequence[FloatArray], rotation: SO3) -> FloatArray:
-    """Angles of one or two hinges whose product is nearest to a rotation, by Gauss-Newton from none."""
-    angles = np.zeros(len(axes))
-    for _ in range(PROJECTION_STEPS):
-        turns = [SO3.exp(angle * axis) for angle, axis in zip(angles, axes, strict=True)]
-        made = turns[0] if len(turns) == 1 else turns[0] @ turns[1]
-        # Columns in the frame of the joint
-        columns = [axes[-1]] if len(axes) == 1 else [turns[1].inverse() @ axes[0], axes[1]]
-        J = np.linalg.inv(right_jacobian(error := (made.inverse() @ rotation).log())) @ np.stack(columns, axis=1)
-        angles = angles + np.linalg.lstsq(J, error, rcond=None)[0]
-    return angles
 
 
 def solve_typed(run: SolverInputs, guess: Guess, body: TypedBody, limits: JointLimits | None) -> SolverOutcome:

@@ -20,9 +20,8 @@ import numpy as np
 
 from marey.base import FloatArray, inline_kernel, kernel, patient_kernel
 from marey.kinematics.ik.active_set import (
+    along_axis,
     apply_box_step,
-    largest_free_gradient,
-    largest_pose_change,
     narrow_to_regions,
     new_active_limits,
     project_to_box,
@@ -45,7 +44,6 @@ from marey.kinematics.ik.dense_step import (
     compute_step,
     evaluate_violations,
     new_limit_violation,
-    predict_decrease,
     write_violation_rows,
 )
 from marey.kinematics.ik.dual_step import compute_descent, new_step_buffers, predict_prior_change
@@ -206,7 +204,16 @@ def solve_dual_steps(
             expected += bent + predict_prior_change(springs, face.is_bound, face.held, rows.frames, pulls, step)
         if bounds is not None:
             # Only now is it known which limits are active, and so what the projected gradient is
-            gradient = largest_free_gradient(layout, face, step, rows.frames)
+            # The largest component of the gradient of the whole objective along what is loose
+            gradient, last = 0.0, rows.frames.shape[0]
+            for j in range(last + 1):
+                if layout.springs.mobility[j] == 0.0:
+                    continue
+                for k in range(3):
+                    if j == last:
+                        gradient = max(gradient, 2.0 * abs(step.slopes[j, k]))
+                    elif face.loose[j, k]:
+                        gradient = max(gradient, 2.0 * abs(along_axis(rows.frames, j, k, step.slopes)))
             is_window = iteration % STALL_WINDOW == 0
             if gradient < flat * (1.0 + cost) or (is_window and cost > (1.0 - stalled) * before):
                 status = STATIONARY
@@ -214,7 +221,13 @@ def solve_dual_steps(
             before = cost if is_window else before
             for c in range(3):
                 trial.root[c] = state.root[c] + step.ease[joints] * step.torques[joints, c]
-            change = largest_pose_change(state, trial)
+            # The largest change of the pose [m] or [rad]
+            change = 0.0
+            for c in range(3):
+                change = max(change, abs(trial.root[c] - state.root[c]))
+            for j in range(state.wxyz.shape[0]):
+                for c in range(4):
+                    change = max(change, 2.0 * abs(trial.wxyz[j, c] - state.wxyz[j, c]))
         else:
             change = apply_box_step(layout.box, face, step, state, trial)
 
@@ -295,7 +308,16 @@ def solve_dense_steps(
         # The step, the decrease that its linear model expects, the pose after it and its objective
         compute_step(dense.method, dense.option, damping, radius, at, dense.metric)
         change = retract(layout, dense.space, state, at.step, trial, at.taken)
-        decrease = predict_decrease(at)
+        # How much the quadratic model of the objective falls along the step that was taken
+        J, e, g, s, step = at.J, at.e, at.g, at.s, at.taken
+        decrease = 0.0
+        for n in range(g.shape[0]):
+            decrease -= g[n] * step[n] + s[n] * step[n] * step[n]
+        for r in range(e.shape[0]):
+            along = 0.0
+            for n in range(g.shape[0]):
+                along += J[r, n] * step[n]
+            decrease -= along * along
         new_cost = evaluate_state(layout, dense.space, goals, trial)
         if bounds is not None:
             new_cost += evaluate_violations(bounds, dense.penalty, trial, met)

@@ -42,7 +42,6 @@ from marey.kinematics.ik.state import (
     PoseArrays,
     evaluate_goals,
 )
-from marey.kinematics.limits.contract import JointLimits
 from marey.kinematics.limits.tables import ANATOMY, BOX, FREE, Bounds
 from marey.lie import SO3
 
@@ -146,7 +145,34 @@ def solve_projected_lm(run: SolverInputs, guess: Guess, method: str = "projected
     """Levenberg-Marquardt with an active set: boxes, projections of other limits, or penalties."""
     bounds = run.problem.bounds
     if run.space is None and run.limits is not None:
-        return _solve_python_limits(run, guess, run.limits)
+        # Levenberg-Marquardt whose every step is projected by limits that only Python knows
+        p = run.problem
+        guess.wxyz[:] = run.limits.project_rotations(SO3(guess.wxyz[None])).wxyz[0]
+        cost, is_reached = evaluate_goals(p.layout, run.goals, run.pose_arrays(guess))
+        damping, stop, count, gradient = START_DAMPING * cost, OUT_OF_ITERATIONS, 0, 0.0
+        while count < run.max_iterations and (p.seek_optimum or not is_reached):
+            count += 1
+            # A step without limits, brought into them
+            root, wxyz, gradient = propose_step(p.layout, run.goals, run.pose_arrays(guess), damping)
+            wxyz = np.array(run.limits.project_rotations(SO3(wxyz[None])).wxyz[0])
+            new_cost, new_reached = evaluate_goals(p.layout, run.goals, PoseArrays(root, wxyz, guess.x, run.errors))
+            change = max(np.abs(root - guess.root).max(), np.abs(wxyz - guess.wxyz).max())
+            # It is taken if it wins anything; if not, the next is shorter
+            if new_cost < cost:
+                is_still = cost - new_cost < 1e-9 * cost and change < 1e-6
+                guess.root[:], guess.wxyz[:], cost, is_reached = root, wxyz, new_cost, new_reached
+                damping *= 0.3
+                run.history[count - 1 : count, 0] = cost  # nowhere, when no history is kept
+            else:
+                is_still = change < 1e-10
+                damping *= 8.0
+            if is_still or damping > MAX_DAMPING:
+                stop = STATIONARY
+                break
+        cost, is_reached = evaluate_goals(p.layout, run.goals, run.pose_arrays(guess))
+        held = float(run.limits.violations(SO3(guess.wxyz[None])).max()) if stop == STATIONARY else 0.0
+        stop = REACHED if is_reached and (stop == STATIONARY or not p.seek_optimum) else stop
+        return SolverOutcome(stop, count, count + 1, cost, 0.0 if stop == STATIONARY and held <= 1e-6 else gradient)
     if run.space is None:
         return solve_dual_pose(run, guess, select_bounds(run.problem))
     found, violation = _solve_dense(run, guess, MARQUARDT, None, bounds)
@@ -156,37 +182,6 @@ def solve_projected_lm(run: SolverInputs, guess: Guess, method: str = "projected
     more = solve_dual_pose(run, guess, bounds)
     spent, tries = found.iterations + more.iterations, found.evaluations + more.evaluations
     return more._replace(iterations=spent, evaluations=tries, is_left=True)
-
-
-def _solve_python_limits(run: SolverInputs, guess: Guess, limits: JointLimits) -> SolverOutcome:
-    """Levenberg-Marquardt whose every step is projected by limits that only Python knows."""
-    p = run.problem
-    guess.wxyz[:] = limits.project_rotations(SO3(guess.wxyz[None])).wxyz[0]
-    cost, is_reached = evaluate_goals(p.layout, run.goals, run.pose_arrays(guess))
-    damping, stop, count, gradient = START_DAMPING * cost, OUT_OF_ITERATIONS, 0, 0.0
-    while count < run.max_iterations and (p.seek_optimum or not is_reached):
-        count += 1
-        # A step without limits, brought into them
-        root, wxyz, gradient = propose_step(p.layout, run.goals, run.pose_arrays(guess), damping)
-        wxyz = np.array(limits.project_rotations(SO3(wxyz[None])).wxyz[0])
-        new_cost, new_reached = evaluate_goals(p.layout, run.goals, PoseArrays(root, wxyz, guess.x, run.errors))
-        change = max(np.abs(root - guess.root).max(), np.abs(wxyz - guess.wxyz).max())
-        # It is taken if it wins anything; if not, the next is shorter
-        if new_cost < cost:
-            is_still = cost - new_cost < 1e-9 * cost and change < 1e-6
-            guess.root[:], guess.wxyz[:], cost, is_reached = root, wxyz, new_cost, new_reached
-            damping *= 0.3
-            run.history[count - 1 : count, 0] = cost  # nowhere, when no history is kept
-        else:
-            is_still = change < 1e-10
-            damping *= 8.0
-        if is_still or damping > MAX_DAMPING:
-            stop = STATIONARY
-            break
-    cost, is_reached = evaluate_goals(p.layout, run.goals, run.pose_arrays(guess))
-    held = float(limits.violations(SO3(guess.wxyz[None])).max()) if stop == STATIONARY else 0.0
-    stop = REACHED if is_reached and (stop == STATIONARY or not p.seek_optimum) else stop
-    return SolverOutcome(stop, count, count + 1, cost, 0.0 if stop == STATIONARY and held <= 1e-6 else gradient)
 
 
 def _solve_dense(
@@ -234,7 +229,7 @@ def solve_svd_clamp(run: SolverInputs, guess: Guess, method: str) -> SolverOutco
     """Truncated pseudo-inverse that ignores limits, then one projection of its answer (Blender's way)."""
     _refuse_springs(run, method)
     p, box = run.problem, run.problem.layout.box
-    loose = run._replace(problem=p.with_box(build_box(p.skeleton, None)))
+    loose = run._replace(problem=p.with_layout(p.layout._replace(box=build_box(p.skeleton, None))))
     stop, count, tries, cost, gradient = _solve_dense(loose, guess, SVD_CLAMP)[0][:5]
     if box.boxed.any():
         project_to_box(box, guess.wxyz, np.zeros((p.skeleton.num_joints, 3)))

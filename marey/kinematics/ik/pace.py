@@ -9,7 +9,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, kernel
 from marey.kinematics.ik.active_set import project_to_box
-from marey.kinematics.ik.coordinates import ModelSpace, evaluate_state, update_metric
+from marey.kinematics.ik.coordinates import ModelSpace, evaluate_state
 from marey.kinematics.ik.levenberg_marquardt import (
     ALLOWED_RAD,
     DenseStep,
@@ -32,6 +32,8 @@ from marey.kinematics.ik.state import (
 )
 from marey.kinematics.limits.tables import Bounds, check_bounds, project_to_bounds
 from marey.lie.kernels import conjugate, exp, log, multiply, quaternion_at, write_rotation
+from marey.models.evaluation import model_jacobian
+from marey.models.kinetic import RodBody, write_kinetic_metric
 
 MIN_JOINT_STEP_RAD = 0.01  # [rad] goals that do not move: a tolerance of 1 mm turns a limb by about this
 MAX_REPAIRS = 3  # times that a pose is held back and the joints that are not held take over
@@ -229,7 +231,12 @@ def solve_dense_clip(
         frame, spent, tries = Goals(goals.targets[f], goals.active[f]), 0, 0
         status, cost, gradient, violation = STATIONARY, 0.0, 0.0, 0.0
         if dense.metric.shape[0] > 0:
-            update_metric(layout.tree, dense.space, pose, dense.metric)
+            # The kinetic metric of the pose: root place, root turn, coordinates
+            columns = np.zeros(dense.space.basis.shape)
+            model_jacobian(dense.space.kind, dense.space.mean_wxyz, dense.space.basis, pose.x, columns)
+            write_kinetic_metric(
+                RodBody(layout.tree.parents, layout.tree.offsets, dense.space.rods), pose.wxyz, columns, dense.metric
+            )
         # Ever stiffer penalties, until the pose is inside the limits
         for factor in PENALTY_FACTORS:
             way = DenseStep(dense.space, dense.method, dense.option, factor * dense.penalty, dense.metric)

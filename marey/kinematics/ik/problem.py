@@ -88,23 +88,10 @@ class IKProblem:
         is_pin = (np.arange(len(weights)) >= len(self.goals)) & (blocks.kinds != LOOK_AT)
         weights[is_pin] *= factor / PIN_WEIGHT
         softness[is_pin] *= PIN_WEIGHT / factor
-        layout = self.layout._replace(blocks=blocks._replace(weights=weights, softness=softness))
-        return replace(self, layout=layout, fields=split_layout(layout))
+        return self.with_layout(self.layout._replace(blocks=blocks._replace(weights=weights, softness=softness)))
 
-    def with_springs(self, springs: PosePrior) -> IKProblem:
-        """Return the same tasks with springs to a pose, which are brought to rest."""
-        layout = self.layout._replace(springs=springs)
-        return replace(self, layout=layout, fields=split_layout(layout), seek_optimum=True)
-
-    def with_offsets(self, offsets: FloatArray) -> IKProblem:
-        """Return the same tasks on the skeleton with other offsets, those that prismatic joints made."""
-        skeleton = replace(self.skeleton, offsets=offsets)
-        layout = self.layout._replace(tree=self.layout.tree._replace(offsets=offsets.copy()))
-        return replace(self, skeleton=skeleton, layout=layout, fields=split_layout(layout))
-
-    def with_box(self, box: CoordinateBox) -> IKProblem:
-        """Return the same tasks under other limits."""
-        layout = self.layout._replace(box=box)
+    def with_layout(self, layout: IKLayout) -> IKProblem:
+        """Return the same tasks with other arrays."""
         return replace(self, layout=layout, fields=split_layout(layout))
 
 
@@ -187,7 +174,24 @@ def compile_problem(
         (LEVEL_WEIGHT, LEVEL_TOLERANCES) if isinstance(pin, LookAtTask) else (PIN_WEIGHT, PIN_TOLERANCES)
         for pin in pins
     ]
-    blocks = _build_blocks(skeleton, goal_tasks, factors_and_tolerances)
+    # A block for each goal: where it acts, what it weighs, when it is reached
+    count = len(goal_tasks)
+    kinds, joints = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    points, aims, weights = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros((count, 3, 3))
+    reached_below, axes = np.zeros(count), np.ones((count, 3))
+    for row, (task, (factor, tolerances)) in enumerate(zip(goal_tasks, factors_and_tolerances, strict=True)):
+        kinds[row] = BLOCK_KINDS[type(task)]
+        weights[row] = factor * (weight_matrix(task.weight) + TINY_WEIGHT * np.eye(3))
+        axes[row] = np.diag(weights[row]) > 2.0 * factor * TINY_WEIGHT
+        reached_below[row] = tolerances[1 if isinstance(task, OrientationTask | LookAtTask) else 0]
+        if not isinstance(task, ComTask):
+            joints[row] = joint_index(skeleton, task.joint)
+        if isinstance(task, PointTask | LookAtTask):
+            points[row] = task.point
+        if isinstance(task, LookAtTask):
+            aims[row] = task.axis
+    softness = np.asarray(np.linalg.inv(weights), dtype=np.float64)
+    blocks = TaskBlocks(kinds, joints, points, aims, axes, weights, softness, reached_below)
     chains = [moving_chain(skeleton, task) for task in goal_tasks]
     # How easily the joints and, last, the root's place move
     mobility = np.ones(skeleton.num_joints + 1)
@@ -198,15 +202,28 @@ def compile_problem(
     for joint in frozen_joints:
         mobility[joint_index(skeleton, joint)] = 0.0
     springs, weight, pose = _build_prior(skeleton, tasks, factors, mobility)
+    # All chains one behind the other, and for each pair of blocks the rows of the joints they have in common
+    starts = np.cumsum([0, *[len(chain) for chain in chains]])
+    pair_start, first, second = [0], list[int](), list[int]()
+    for e, long in enumerate(chains):
+        for f, other in enumerate(chains[: e + 1]):
+            rows = {joint: int(starts[f]) + k for k, joint in enumerate(other)}
+            common = [(int(starts[e]) + k, rows[joint]) for k, joint in enumerate(long) if joint in rows]
+            first += [a for a, _ in common]
+            second += [b for _, b in common]
+            pair_start.append(len(first))
+    joined = [joint for chain in chains for joint in chain]
     layout = IKLayout(
         JointArrays(skeleton.parents.copy(), skeleton.offsets.copy()),
         blocks,
-        _list_chains(chains),
+        KinematicChains(_as_ints(starts), _as_ints(joined), _as_ints(pair_start), _as_ints(first), _as_ints(second)),
         _list_mass_points(skeleton, any(isinstance(task, ComTask) for task in tasks)),
         springs,
         build_box(skeleton, None if is_reduced else limits),
     )
     _check_movable(skeleton, goal_tasks[: len(goals)], chains, layout)
+    # The rest pose brought into the box, and how far the furthest joint was outside [rad]
+    wxyz = np.tile((1.0, 0.0, 0.0, 0.0), (len(layout.box.boxed), 1))
     return IKProblem(
         skeleton,
         goals,
@@ -219,32 +236,9 @@ def compile_problem(
         pose,
         mean_bone_length(skeleton),
         compile_bounds(limits),
-        _project_rest(layout.box),
+        (wxyz, project_to_box(layout.box, wxyz, np.zeros((len(wxyz), 3))) if layout.box.boxed.any() else 0.0),
         (skeleton, limits, *tasks, *pins),
     )
-
-
-def _build_blocks(
-    skeleton: Skeleton, tasks: Sequence[GoalTask], ranks: Sequence[tuple[float, tuple[float, float]]]
-) -> TaskBlocks:
-    """A block for each goal: where it acts, what it weighs, when it is reached."""
-    count = len(tasks)
-    kinds, joints = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    points, aims, weights = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros((count, 3, 3))
-    reached_below, axes = np.zeros(count), np.ones((count, 3))
-    for row, (task, (factor, tolerances)) in enumerate(zip(tasks, ranks, strict=True)):
-        kinds[row] = BLOCK_KINDS[type(task)]
-        weights[row] = factor * (weight_matrix(task.weight) + TINY_WEIGHT * np.eye(3))
-        axes[row] = np.diag(weights[row]) > 2.0 * factor * TINY_WEIGHT
-        reached_below[row] = tolerances[1 if isinstance(task, OrientationTask | LookAtTask) else 0]
-        if not isinstance(task, ComTask):
-            joints[row] = joint_index(skeleton, task.joint)
-        if isinstance(task, PointTask | LookAtTask):
-            points[row] = task.point
-        if isinstance(task, LookAtTask):
-            aims[row] = task.axis
-    softness = np.asarray(np.linalg.inv(weights), dtype=np.float64)
-    return TaskBlocks(kinds, joints, points, aims, axes, weights, softness, reached_below)
 
 
 def collect_targets(tasks: Sequence[Task]) -> tuple[FloatArray, BoolArray]:
@@ -305,21 +299,6 @@ def list_ancestors(skeleton: Skeleton, joint: int) -> list[int]:
         chain.append(joint)
         joint = int(skeleton.parents[joint])
     return chain[::-1]
-
-
-def _list_chains(chains: Sequence[Sequence[int]]) -> KinematicChains:
-    """All chains one behind the other, and for each pair of blocks the rows of the joints they have in common."""
-    starts = np.cumsum([0, *[len(chain) for chain in chains]])
-    pair_start, first, second = [0], list[int](), list[int]()
-    for e, long in enumerate(chains):
-        for f, other in enumerate(chains[: e + 1]):
-            rows = {joint: int(starts[f]) + k for k, joint in enumerate(other)}
-            common = [(int(starts[e]) + k, rows[joint]) for k, joint in enumerate(long) if joint in rows]
-            first += [a for a, _ in common]
-            second += [b for _, b in common]
-            pair_start.append(len(first))
-    joined = [joint for chain in chains for joint in chain]
-    return KinematicChains(_as_ints(starts), _as_ints(joined), _as_ints(pair_start), _as_ints(first), _as_ints(second))
 
 
 def _as_ints(values: Sequence[int] | IntArray) -> IntArray:
@@ -389,12 +368,6 @@ def build_box(skeleton: Skeleton, limits: JointLimits | None) -> CoordinateBox:
         # As in the tables of limits: the kernels that read them are compiled once
         table.setflags(write=False)
     return CoordinateBox(boxed, low, high, is_swing, before, after, order, starts, regions, distances)
-
-
-def _project_rest(box: CoordinateBox) -> tuple[FloatArray, float]:
-    """Rotations ``(J, 4)`` of the rest pose brought into a box, and how far the furthest was outside [rad]."""
-    wxyz = np.tile((1.0, 0.0, 0.0, 0.0), (len(box.boxed), 1))
-    return wxyz, project_to_box(box, wxyz, np.zeros((len(wxyz), 3))) if box.boxed.any() else 0.0
 
 
 def _check_movable(

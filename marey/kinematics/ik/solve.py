@@ -30,7 +30,7 @@ from marey.kinematics.ik.posing.attempts import (
     solve_with_restarts,
 )
 from marey.kinematics.ik.posing.continuation import BranchEnd, follow_branch, measure_turns
-from marey.kinematics.ik.posing.defaults import Feet, default_limits, name_pins, plant_feet, shorten_far_goals
+from marey.kinematics.ik.posing.defaults import FAR_REACHES, Feet, default_limits, name_pins, plant_feet
 from marey.kinematics.ik.posing.recheck import is_beyond_reach, measure_blocks, name_worst_joint
 from marey.kinematics.ik.problem import (
     Guess,
@@ -258,7 +258,16 @@ def solve_ik(
     if True in active[: len(problem.goals)].tolist() or problem.spring_weight > 0.0:
         if pins:
             is_place = ~np.array(problem.is_angle, dtype=np.bool_)
-            run = run._replace(targets=shorten_far_goals(body.skeleton, guess.root, targets, is_place))
+            # Places far beyond reach come nearer, in the same direction: a problem of the body's size
+            rest = body.skeleton.rest_positions()
+            far_m = FAR_REACHES * max(float(np.linalg.norm(rest - rest[0], axis=1).max()), 1e-3)
+            away = targets[:, :3] - guess.root
+            distances = np.linalg.norm(away, axis=1)
+            rows = np.flatnonzero(is_place & (distances > far_m))
+            if len(rows):
+                nearer = targets.copy()
+                nearer[rows, :3] = guess.root + away[rows] * (far_m / distances[rows, None])
+                run = run._replace(targets=nearer)
         is_clamped = rate_clamp_rad is not None or goal_clamp_m is not None
         is_plain = joints is None and not is_clamped
         first = guess.copy() if is_plain and follow and start is not None and problem.spring_weight == 0.0 else None
@@ -330,7 +339,11 @@ def _solve_joint_types(
         raise InputError("joint types with a pose model or a PoseTask", "Give a skeleton, and goals alone")
     typed = TypedBody(body.skeleton, joints, guess.root, guess.wxyz, springs.mobility)
     outcome = solve_typed(run, guess, typed, limits)
-    problem = run.problem.with_offsets(typed.pose(guess.x).offsets)
+    # The same tasks on the skeleton with the offsets that prismatic joints made
+    offsets = typed.pose(guess.x).offsets
+    skeleton, layout = replace(body.skeleton, offsets=offsets), run.problem.layout
+    layout = layout._replace(tree=layout.tree._replace(offsets=offsets.copy()))
+    problem = replace(run.problem.with_layout(layout), skeleton=skeleton)
     return run._replace(problem=problem), PosedBody(problem.skeleton, None), outcome
 
 

@@ -137,13 +137,6 @@ def _encode_pose(model: PoseModel, pose: Pose) -> FloatArray:
     return np.array(model.encode(clip)[0])
 
 
-def build_metric(body: PosedBody, variant: str | None) -> FloatArray:
-    """Room for the kinetic metric ``(n, n)``, written at the start of each frame; empty for other variants."""
-    if body.model is None or variant != "kinetic":
-        return NO_METRIC
-    return np.zeros((6 + body.model.num_components, 6 + body.model.num_components))
-
-
 SPREAD_RAD: Final = 0.4  # [rad] standard deviation of the joints in a random start
 RESTART_SPRING: Final = 0.03  # [-] pull towards no turn: a walk whose legs swing is not turned round
 SEED: Final = 20110317  # one sequence for all calls: same input, same answer

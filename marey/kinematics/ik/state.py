@@ -223,17 +223,6 @@ def forward_kinematics(
 
 
 @kernel
-def compute_mass_centre(mass: MassPoints, positions: FloatArray, world: FloatArray) -> Vector:
-    """Centre of mass in world [m]."""
-    x = y = z = 0.0
-    for i in range(mass.joints.shape[0]):
-        j, m = mass.joints[i], mass.weights[i]
-        u, v, w = rotate(quaternion_at(world, j), row3(mass.points, i))
-        x, y, z = x + m * (positions[j, 0] + u), y + m * (positions[j, 1] + v), z + m * (positions[j, 2] + w)
-    return x, y, z
-
-
-@kernel
 def look_at_residual(aim: Vector, away: Vector) -> Vector:
     """Rotation vector [rad] of the shortest arc from the unit vector ``aim`` to the direction of ``away``."""
     far = sqrt(away[0] ** 2 + away[1] ** 2 + away[2] ** 2)
@@ -264,7 +253,12 @@ def evaluate_residuals(layout: IKLayout, goals: Goals, state: IKState) -> float:
         x, y, z = rotate(q, (points[b, 0], points[b, 1], points[b, 2]))
         x, y, z = positions[j, 0] + x, positions[j, 1] + y, positions[j, 2] + z
         if kind == COM:
-            x, y, z = compute_mass_centre(layout.mass, positions, world)
+            # The centre of mass takes the place of a point
+            x = y = z = 0.0
+            for i in range(layout.mass.joints.shape[0]):
+                k, m = layout.mass.joints[i], layout.mass.weights[i]
+                u, v, w = rotate(quaternion_at(world, k), row3(layout.mass.points, i))
+                x, y, z = x + m * (positions[k, 0] + u), y + m * (positions[k, 1] + v), z + m * (positions[k, 2] + w)
         places[b, 0], places[b, 1], places[b, 2] = x, y, z
         # What is missing: a way [m], or a rotation vector [rad] in world axes
         x, y, z = targets[b, 0] - x, targets[b, 1] - y, targets[b, 2] - z
@@ -319,45 +313,6 @@ def evaluate_prior(prior: PosePrior, state: IKState) -> float:
     return total
 
 
-@kernel
-def look_at_coefficients(target: FloatArray, place: FloatArray, A: FloatArray, C: FloatArray) -> None:
-    r"""Write :math:`A = I - u u^T` and :math:`C = [u]_\times / d` of a gaze along u to a target at distance d."""
-    x, y, z = target[0] - place[0], target[1] - place[1], target[2] - place[2]
-    far = sqrt(x * x + y * y + z * z)
-    if far < 1e-9:
-        return
-    x, y, z = x / far, y / far, z / far
-    A[0, 0], A[0, 1], A[0, 2] = 1.0 - x * x, -x * y, -x * z
-    A[1, 0], A[1, 1], A[1, 2] = -x * y, 1.0 - y * y, -y * z
-    A[2, 0], A[2, 1], A[2, 2] = -x * z, -y * z, 1.0 - z * z
-    C[0, 1], C[0, 2] = -z / far, y / far
-    C[1, 0], C[1, 2] = z / far, -x / far
-    C[2, 0], C[2, 1] = -y / far, x / far
-
-
-@kernel
-def compute_mass_levers(layout: IKLayout, positions: FloatArray, world: FloatArray) -> FloatArray:
-    r"""Return :math:`\sum_i m_i (p_i - x_j)` ``(J, 3)`` over the mass points that joint j carries."""
-    mass, joints = layout.mass, positions.shape[0]
-    carried, levers = np.zeros(joints), np.zeros((joints, 3))
-    for i in range(mass.joints.shape[0]):
-        j, m = mass.joints[i], mass.weights[i]
-        u, v, w = rotate(quaternion_at(world, j), row3(mass.points, i))
-        carried[j] += m
-        levers[j, 0] += m * (positions[j, 0] + u)
-        levers[j, 1] += m * (positions[j, 1] + v)
-        levers[j, 2] += m * (positions[j, 2] + w)
-    for j in range(joints - 1, 0, -1):
-        p = layout.tree.parents[j]
-        carried[p] += carried[j]
-        for c in range(3):
-            levers[p, c] += levers[j, c]
-    for j in range(joints):
-        for c in range(3):
-            levers[j, c] -= carried[j] * positions[j, c]
-    return levers
-
-
 @inline_kernel
 def linearise(layout: IKLayout, goals: Goals, state: IKState, rows: LinearRows) -> None:
     r"""Write how blocks move: C ``(B, 3, 3)`` with the root, :math:`A - C [l]_\times` ``(N, 3, 3)`` with turns."""
@@ -376,7 +331,24 @@ def linearise(layout: IKLayout, goals: Goals, state: IKState, rows: LinearRows) 
                 write_lever_rows(turns, i, (x - positions[j, 0], y - positions[j, 1], z - positions[j, 2]))
         elif kind == COM and goals.active[b]:
             # The same with the lever of all the mass that the joint carries
-            levers = compute_mass_levers(layout, positions, state.world)
+            # Sum of m_i (p_i - x_j) over the mass points that joint j carries
+            mass, joints = layout.mass, positions.shape[0]
+            carried, levers = np.zeros(joints), np.zeros((joints, 3))
+            for i in range(mass.joints.shape[0]):
+                j, m = mass.joints[i], mass.weights[i]
+                u, v, w = rotate(quaternion_at(state.world, j), row3(mass.points, i))
+                carried[j] += m
+                levers[j, 0] += m * (positions[j, 0] + u)
+                levers[j, 1] += m * (positions[j, 1] + v)
+                levers[j, 2] += m * (positions[j, 2] + w)
+            for j in range(joints - 1, 0, -1):
+                p = layout.tree.parents[j]
+                carried[p] += carried[j]
+                for c in range(3):
+                    levers[p, c] += levers[j, c]
+            for j in range(joints):
+                for c in range(3):
+                    levers[j, c] -= carried[j] * positions[j, c]
             for i in range(start, stop):
                 write_lever_rows(turns, i, row3(levers, chain[i]))
         else:
@@ -401,7 +373,18 @@ def write_block_rows(layout: IKLayout, goals: Goals, b: int, state: IKState, row
     if goals.active[b] and layout.blocks.kinds[b] == ORIENTATION:
         write_right_jacobian_inverse(row3(state.errors, b), A)
     elif goals.active[b] and layout.blocks.kinds[b] == LOOK_AT:
-        look_at_coefficients(goals.targets[b], place, A, C)
+        # A = I - u u^T and C = [u]x / d of a gaze along u to a target at distance d
+        target = goals.targets[b]
+        x, y, z = target[0] - place[0], target[1] - place[1], target[2] - place[2]
+        far = sqrt(x * x + y * y + z * z)
+        if not far < 1e-9:
+            x, y, z = x / far, y / far, z / far
+            A[0, 0], A[0, 1], A[0, 2] = 1.0 - x * x, -x * y, -x * z
+            A[1, 0], A[1, 1], A[1, 2] = -x * y, 1.0 - y * y, -y * z
+            A[2, 0], A[2, 1], A[2, 2] = -x * z, -y * z, 1.0 - z * z
+            C[0, 1], C[0, 2] = -z / far, y / far
+            C[1, 0], C[1, 2] = z / far, -x / far
+            C[2, 0], C[2, 1] = -y / far, x / far
     for i in range(layout.lists.chain_start[b], layout.lists.chain_start[b + 1]):
         j = layout.lists.chain[i]
         u, v, w = place[0] - positions[j, 0], place[1] - positions[j, 1], place[2] - positions[j, 2]

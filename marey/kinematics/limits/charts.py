@@ -85,18 +85,6 @@ def nearest_zyz(v: Vector, grid: GridTables) -> Vector:
     return out[0], out[1], out[2]
 
 
-@kernel
-def _chart_point(chart: int, q: Quaternion, table: FloatArray, start: int, grid: GridTables) -> Vector:
-    """Coordinates of a rotation; of the two Z-Y-Z triples, the one where the field is lower."""
-    if chart == LOG:
-        return log(q)
-    v = zyz_angles(q)
-    first, second = nearest_zyz(v, grid), nearest_zyz((v[0] + np.pi, -v[1], v[2] + np.pi), grid)
-    if field_value(table, start, grid, second)[0] < field_value(table, start, grid, first)[0]:
-        return second
-    return first
-
-
 class FieldTables(NamedTuple):
     """The fields of all joints, one behind the other."""
 
@@ -136,7 +124,14 @@ def check_fields(wxyz: FloatArray, fields: FieldTables) -> CheckArrays:
         for f in range(frames):
             q = multiply(left, multiply(quaternion_at(wxyz[f], j), right))
             # Distance to the set along the axes of the grid, and to the interval along the others
-            x = _chart_point(chart, q, table, start, grid)
+            # Coordinates of the rotation; of the two Z-Y-Z triples, the one where the field is lower
+            if chart == LOG:
+                x = log(q)
+            else:
+                v = zyz_angles(q)
+                x, second = nearest_zyz(v, grid), nearest_zyz((v[0] + np.pi, -v[1], v[2] + np.pi), grid)
+                if field_value(table, start, grid, second)[0] < field_value(table, start, grid, x)[0]:
+                    x = second
             value, gx, gy, gz = field_value(table, start, grid, x)
             beyond = max(value - eps, 0.0)
             a = _interval_excess(x[0], n[0], low[0], high[0])

@@ -121,48 +121,6 @@ def _descend(
 
 
 @kernel
-def _find_foot_point(
-    table: FloatArray, nearest: IntArray, start: int, grid: GridTables, x: Vector, epsilon: float
-) -> Vector:
-    """Feasible point towards the nearest feasible node, or the foot of the perpendicular if that is nearer."""
-    # The feasible node nearest to the node at the point; on periodic axes, its nearer copy
-    shape, origin, spacing, periodic = grid
-    node = np.empty(3, dtype=np.int64)
-    for a in range(3):
-        u = int(np.floor((x[a] - origin[a]) / spacing[a] + 0.5))
-        node[a] = 0 if shape[a] == 1 else u % shape[a] if periodic[a] else min(max(u, 0), shape[a] - 1)
-    flat = nearest[start + (node[0] * shape[1] + node[1]) * shape[2] + node[2]]
-    node[0], node[1], node[2] = flat // (shape[1] * shape[2]), flat // shape[2] % shape[1], flat % shape[2]
-    out = np.empty(3)
-    for a in range(3):
-        out[a] = x[a] if shape[a] == 1 else origin[a] + spacing[a] * node[a]
-        if periodic[a]:
-            period = spacing[a] * shape[a]
-            out[a] += period * np.round((x[a] - out[a]) / period)
-    goal = out[0], out[1], out[2]
-    # Where the way to it enters the set: regula falsi, now and then a bisection
-    low, high = 0.0, 1.0
-    above, below = field_value(table, start, grid, x)[0], field_value(table, start, grid, goal)[0]
-    for n in range(CROSSING_STEPS):
-        part = (above - 0.5 * epsilon) / max(above - below, 1e-300) if n % 4 < 3 else 0.5
-        t = low + part * (high - low)
-        value = field_value(table, start, grid, _interpolate(x, goal, t))[0]
-        if value <= epsilon:
-            high, below = t, value
-            if value >= 0.0:
-                break
-        else:
-            low, above = t, value
-    y = _interpolate(x, goal, high)
-    # The foot of the perpendicular on the surface there, if it is feasible and nearer
-    _, gx, gy, gz = blend_node_gradients(table, start, grid, y)
-    away = ((x[0] - y[0]) * gx + (x[1] - y[1]) * gy + (x[2] - y[2]) * gz) / max(gx * gx + gy * gy + gz * gz, MIN_SLOPE)
-    z = (x[0] - away * gx, x[1] - away * gy, x[2] - away * gz)
-    z, value, _ = _descend(table, start, grid, z, epsilon, 1, True)
-    return z if value <= epsilon and _distance_squared(x, z) < _distance_squared(x, y) else y
-
-
-@kernel
 def project_on_field(
     table: FloatArray,
     nearest: IntArray,
@@ -202,7 +160,42 @@ def project_on_field(
     direct = max(began, 0.0) + DETOUR_CELLS * widest
     if not fallback or (value <= epsilon and _distance_squared(p, found) <= direct * direct):
         return found
-    foot = _find_foot_point(table, nearest, start, grid, p, epsilon)
+    # A feasible point towards the nearest feasible node, or the foot of the perpendicular if that is nearer.
+    # The feasible node nearest to the node at the point; on periodic axes, its nearer copy
+    shape, origin, spacing, periodic = grid
+    node = np.empty(3, dtype=np.int64)
+    for a in range(3):
+        u = int(np.floor((p[a] - origin[a]) / spacing[a] + 0.5))
+        node[a] = 0 if shape[a] == 1 else u % shape[a] if periodic[a] else min(max(u, 0), shape[a] - 1)
+    flat = nearest[start + (node[0] * shape[1] + node[1]) * shape[2] + node[2]]
+    node[0], node[1], node[2] = flat // (shape[1] * shape[2]), flat // shape[2] % shape[1], flat % shape[2]
+    out = np.empty(3)
+    for a in range(3):
+        out[a] = p[a] if shape[a] == 1 else origin[a] + spacing[a] * node[a]
+        if periodic[a]:
+            period = spacing[a] * shape[a]
+            out[a] += period * np.round((p[a] - out[a]) / period)
+    goal = out[0], out[1], out[2]
+    # Where the way to it enters the set: regula falsi, now and then a bisection
+    low, high = 0.0, 1.0
+    above, below = field_value(table, start, grid, p)[0], field_value(table, start, grid, goal)[0]
+    for n in range(CROSSING_STEPS):
+        part = (above - 0.5 * epsilon) / max(above - below, 1e-300) if n % 4 < 3 else 0.5
+        t = low + part * (high - low)
+        level = field_value(table, start, grid, _interpolate(p, goal, t))[0]
+        if level <= epsilon:
+            high, below = t, level
+            if level >= 0.0:
+                break
+        else:
+            low, above = t, level
+    y = _interpolate(p, goal, high)
+    # The foot of the perpendicular on the surface there, if it is feasible and nearer
+    _, gx, gy, gz = blend_node_gradients(table, start, grid, y)
+    away = ((p[0] - y[0]) * gx + (p[1] - y[1]) * gy + (p[2] - y[2]) * gz) / max(gx * gx + gy * gy + gz * gz, MIN_SLOPE)
+    z = (p[0] - away * gx, p[1] - away * gy, p[2] - away * gz)
+    z, level, _ = _descend(table, start, grid, z, epsilon, 1, True)
+    foot = z if level <= epsilon and _distance_squared(p, z) < _distance_squared(p, y) else y
     return foot if value > epsilon or _distance_squared(p, foot) < _distance_squared(p, found) else found
 
 

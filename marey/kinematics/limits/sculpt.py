@@ -64,39 +64,35 @@ def iso_triangles(values: FloatArray, level: float) -> IntArray:
                         corner[v] = ((i + (bits & 1)) * nj + j + (bits >> 1 & 1)) * nk + k + (bits >> 2 & 1)
                         inside += flat[corner[v]] < level
                     if inside != 0 and inside != 4:
-                        count = _cut_tetrahedron(corner, flat, level, int(inside), out, count)
+                        # The triangles of the tetrahedron: one around a lone corner, two between two pairs
+                        # Inner corners first, as an even rearrangement
+                        order = np.empty(4, dtype=np.int64)
+                        n = 0
+                        for below in (True, False):
+                            for v in range(4):
+                                if (flat[corner[v]] < level) == below:
+                                    order[n] = v
+                                    n += 1
+                        swaps = 0
+                        for p in range(4):
+                            for q in range(p + 1, 4):
+                                swaps += order[p] > order[q]
+                        if swaps % 2:
+                            if inside == 3:
+                                order[0], order[1] = order[1], order[0]
+                            else:
+                                order[2], order[3] = order[3], order[2]
+                        # Edges between inner and outer corners, in the order in which their triangles go round
+                        a, b = int(corner[order[0]]), int(corner[order[1]])
+                        c, d = int(corner[order[2]]), int(corner[order[3]])
+                        if inside == 1:
+                            count = _write_triangle(out, count, flat.size, (a, b), (a, c), (a, d))
+                        elif inside == 3:
+                            count = _write_triangle(out, count, flat.size, (a, d), (b, d), (c, d))
+                        else:
+                            count = _write_triangle(out, count, flat.size, (a, c), (a, d), (b, d))
+                            count = _write_triangle(out, count, flat.size, (a, c), (b, d), (b, c))
     return out[:count]
-
-
-@kernel
-def _cut_tetrahedron(corner: IntArray, flat: FloatArray, level: float, inside: int, out: IntArray, count: int) -> int:
-    """Write the triangles of one tetrahedron: one around a lone corner, two between two pairs; return their count."""
-    # Inner corners first, as an even rearrangement
-    order = np.empty(4, dtype=np.int64)
-    n = 0
-    for below in (True, False):
-        for v in range(4):
-            if (flat[corner[v]] < level) == below:
-                order[n] = v
-                n += 1
-    swaps = 0
-    for i in range(4):
-        for j in range(i + 1, 4):
-            swaps += order[i] > order[j]
-    if swaps % 2:
-        if inside == 3:
-            order[0], order[1] = order[1], order[0]
-        else:
-            order[2], order[3] = order[3], order[2]
-    # Edges between inner and outer corners, in the order in which their triangles go round
-    a, b = int(corner[order[0]]), int(corner[order[1]])
-    c, d = int(corner[order[2]]), int(corner[order[3]])
-    if inside == 1:
-        return _write_triangle(out, count, flat.size, (a, b), (a, c), (a, d))
-    if inside == 3:
-        return _write_triangle(out, count, flat.size, (a, d), (b, d), (c, d))
-    count = _write_triangle(out, count, flat.size, (a, c), (a, d), (b, d))
-    return _write_triangle(out, count, flat.size, (a, c), (b, d), (b, c))
 
 
 @kernel
@@ -168,21 +164,6 @@ def mesh_distance(points: FloatArray, vertices: FloatArray, faces: IntArray) -> 
 
 
 @kernel
-def _is_piercing(p: Vector, q: Vector, a: Vector, b: Vector, c: Vector) -> bool:
-    """Whether a segment passes through the inside of a triangle (Moeller and Trumbore)."""
-    d, e1, e2 = subtract3(q, p), subtract3(b, a), subtract3(c, a)
-    h = cross(d, e2)
-    det = dot(e1, h)
-    if abs(det) < 1e-14:
-        return False
-    s = subtract3(p, a)
-    u, g = dot(s, h) / det, cross(s, e1)
-    v, t = dot(d, g) / det, dot(e2, g) / det
-    tiny = 1e-9
-    return u > tiny and v > tiny and u + v < 1.0 - tiny and tiny < t < 1.0 - tiny
-
-
-@kernel
 def find_crossing_faces(vertices: FloatArray, faces: IntArray) -> IntArray:
     """Numbers of faces that are pierced by an edge of a face with which they share no corner."""
     count = faces.shape[0]
@@ -209,7 +190,17 @@ def find_crossing_faces(vertices: FloatArray, faces: IntArray) -> IntArray:
             a, b, c = row3(vertices, faces[f, 0]), row3(vertices, faces[f, 1]), row3(vertices, faces[f, 2])
             for i in range(3):
                 p, q = row3(vertices, faces[g, i]), row3(vertices, faces[g, (i + 1) % 3])
-                if _is_piercing(p, q, a, b, c):
+                # Whether the segment passes through the inside of the triangle (Moeller and Trumbore)
+                d, e1, e2 = subtract3(q, p), subtract3(b, a), subtract3(c, a)
+                h = cross(d, e2)
+                det = dot(e1, h)
+                if abs(det) < 1e-14:
+                    continue
+                s = subtract3(p, a)
+                u, r = dot(s, h) / det, cross(s, e1)
+                v, t = dot(d, r) / det, dot(e2, r) / det
+                tiny = 1e-9
+                if u > tiny and v > tiny and u + v < 1.0 - tiny and tiny < t < 1.0 - tiny:
                     is_bad[f] = is_bad[g] = True
     return np.flatnonzero(is_bad)
 

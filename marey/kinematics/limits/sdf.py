@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, final
 
@@ -81,7 +81,27 @@ class SdfLimits(JointLimits):
             raise InputError(
                 f"{len(self.joints)} fields for {self.skeleton.num_joints} joints", "Give one or None each"
             )
-        object.__setattr__(self, "_tables", _pack_fields(self.joints))
+        # All fields one behind the other; free joints have none
+        count = len(self.joints)
+        charts, starts = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+        shapes = np.ones((count, 3), int)
+        before, after = SO3.identity(count).wxyz.copy(), SO3.identity(count).wxyz.copy()
+        origins, spacings, periodic = np.zeros((count, 3)), np.ones((count, 3)), np.zeros((count, 3), dtype=bool)
+        across, epsilons = np.zeros((count, 2, 3)), np.zeros(count)
+        table, nearest = [np.zeros((0, 4))], [np.zeros(0, dtype=np.int64)]
+        for j, joint in enumerate(self.joints):
+            if joint is None:
+                continue
+            made, chart = joint.field, joint.chart
+            charts[j], before[j], after[j] = chart.kind, chart.before.wxyz, chart.after.wxyz
+            starts[j] = sum(len(rows) for rows in table)
+            shapes[j], origins[j], spacings[j], periodic[j] = made.grid.tables()
+            across[j], epsilons[j] = joint.across, made.epsilon
+            table.append(made.table)
+            nearest.append(made.nearest.ravel())
+        places = (starts, shapes, origins, spacings, periodic, across, epsilons)
+        tables = FieldTables(charts, before, after, np.concatenate(table), np.concatenate(nearest), *places)
+        object.__setattr__(self, "_tables", tables)
 
     @classmethod
     def from_clips(
@@ -111,14 +131,46 @@ class SdfLimits(JointLimits):
         joints: list[JointField | None] = [None]
         notes: list[str] = []
         for j in range(1, skeleton.num_joints):
-            learnt, remarks = fit_joint_field(
-                [clip[:, j] for clip in clips],
-                resolution=resolution,
-                metric=metric,
-                margin_rad=margin_rad,
-                mode=mode,
-                epsilon_rad=epsilon_rad,
-            )
+            # Feasible set of one joint from clips, batches (F,), and remarks; no set if they are spread all around
+            pieces, jumps = split_inliers([clip[:, j] for clip in clips])
+            said = [f"{jumps} jumps of more than 1 rad were cut out"] if jumps else []
+            every = SO3.concatenate(pieces)
+            if len(every) < 2:
+                raise InputError(f"limits from {len(every)} frames", "Give at least two")
+            # Rotation vectors about the mean, along the axes in which they vary most
+            centre = compute_mean_rotation(every)
+            logs = (centre.inverse() @ every).log()
+            centred = logs - logs.mean(axis=0)
+            if len(logs) < 4:
+                axes = np.linalg.svd(centred, full_matrices=True)[2]
+            else:
+                axes = np.linalg.eigh(centred.T @ centred)[1].T[::-1].copy()
+            axes[2] *= np.sign(np.linalg.det(axes))
+            vectors, frame = logs @ axes.T, SO3.from_matrix(axes.T)
+            if np.linalg.norm(vectors, axis=1).max() > MAX_SPREAD_RAD:
+                learnt, remarks = None, [*said, "left free, as its rotations go all the way round"]
+            else:
+                # The chart: joints with fewer than three freedoms use rotation vectors
+                freedoms = int(np.count_nonzero(vectors.std(axis=0) > AXIS_STD_RAD))
+                if metric == "so3" or freedoms < 3:
+                    chart = RotationChart(LOG, frame.inverse() @ centre.inverse(), frame)
+                else:
+                    chart = RotationChart(ZYZ, SO3.exp([0.0, 0.5 * np.pi, 0.0]) @ centre.inverse(), SO3.identity())
+                # The grid over those coordinates that vary
+                nodes = np.where(np.arange(3) < freedoms, np.broadcast_to(np.asarray(resolution), 3), 1)
+                is_periodic = metric == "euler_periodic" and freedoms == 3
+                shape = (int(nodes[0]), int(nodes[1]), int(nodes[2]))
+                points = chart.coordinates(every)
+                grid = make_grid(points, shape, margin=margin_rad, periodic=(is_periodic, False, is_periodic))
+                sampled = sample_motion(pieces, chart, 0.5 * grid.largest_spacing if freedoms else np.inf)
+                if sampled.num_discontinuities:
+                    said.append(f"{sampled.num_discontinuities} gaps could not be closed")
+                if sampled.longest_bridge_rad > LONG_BRIDGE_RAD:
+                    said.append(f"clips were joined over {sampled.longest_bridge_rad:.2f} rad")
+                made = build_field(grid, sampled.points, margin=margin_rad, mode=mode, epsilon=epsilon_rad)
+                slack = max(margin_rad, SLACK_RAD)
+                across = np.stack([sampled.points.min(axis=0) - slack, sampled.points.max(axis=0) + slack])
+                learnt, remarks = JointField(chart, made, across, len(sampled.points)), said
             joints.append(learnt)
             notes += [f"{skeleton.names[j]}: {remark}" for remark in remarks]
         return cls(skeleton, tuple(joints), metric, tuple(notes))
@@ -188,75 +240,3 @@ class SdfLimits(JointLimits):
     def __repr__(self) -> str:
         bounded = sum(joint is not None for joint in self.joints)
         return f"SdfLimits({self.skeleton!r}, {bounded} joints bounded, {self.metric}, {self.nbytes / 1024:.0f} kB)"
-
-
-def fit_joint_field(
-    clips: Sequence[SO3],
-    *,
-    resolution: int | tuple[int, int, int] = 16,
-    metric: Metric = "so3",
-    margin_rad: float = 0.0,
-    mode: Mode = "filled",
-    epsilon_rad: float | None = None,
-) -> tuple[JointField | None, list[str]]:
-    """Feasible set of one joint from clips, batches ``(F,)``, and remarks; no set if they are spread all around."""
-    pieces, jumps = split_inliers(clips)
-    remarks = [f"{jumps} jumps of more than 1 rad were cut out"] if jumps else []
-    every = SO3.concatenate(pieces)
-    if len(every) < 2:
-        raise InputError(f"limits from {len(every)} frames", "Give at least two")
-    # Rotation vectors about the mean, along the axes in which they vary most
-    centre = compute_mean_rotation(every)
-    logs = (centre.inverse() @ every).log()
-    centred = logs - logs.mean(axis=0)
-    if len(logs) < 4:
-        axes = np.linalg.svd(centred, full_matrices=True)[2]
-    else:
-        axes = np.linalg.eigh(centred.T @ centred)[1].T[::-1].copy()
-    axes[2] *= np.sign(np.linalg.det(axes))
-    vectors, frame = logs @ axes.T, SO3.from_matrix(axes.T)
-    if np.linalg.norm(vectors, axis=1).max() > MAX_SPREAD_RAD:
-        return None, [*remarks, "left free, as its rotations go all the way round"]
-    # The chart: joints with fewer than three freedoms use rotation vectors
-    freedoms = int(np.count_nonzero(vectors.std(axis=0) > AXIS_STD_RAD))
-    if metric == "so3" or freedoms < 3:
-        chart = RotationChart(LOG, frame.inverse() @ centre.inverse(), frame)
-    else:
-        chart = RotationChart(ZYZ, SO3.exp([0.0, 0.5 * np.pi, 0.0]) @ centre.inverse(), SO3.identity())
-    # The grid over those coordinates that vary
-    nodes = np.where(np.arange(3) < freedoms, np.broadcast_to(np.asarray(resolution), 3), 1)
-    is_periodic = metric == "euler_periodic" and freedoms == 3
-    shape = (int(nodes[0]), int(nodes[1]), int(nodes[2]))
-    points = chart.coordinates(every)
-    grid = make_grid(points, shape, margin=margin_rad, periodic=(is_periodic, False, is_periodic))
-    sampled = sample_motion(pieces, chart, 0.5 * grid.largest_spacing if freedoms else np.inf)
-    if sampled.num_discontinuities:
-        remarks.append(f"{sampled.num_discontinuities} gaps could not be closed")
-    if sampled.longest_bridge_rad > LONG_BRIDGE_RAD:
-        remarks.append(f"clips were joined over {sampled.longest_bridge_rad:.2f} rad")
-    made = build_field(grid, sampled.points, margin=margin_rad, mode=mode, epsilon=epsilon_rad)
-    slack = max(margin_rad, SLACK_RAD)
-    across = np.stack([sampled.points.min(axis=0) - slack, sampled.points.max(axis=0) + slack])
-    return JointField(chart, made, across, len(sampled.points)), remarks
-
-
-def _pack_fields(joints: Sequence[JointField | None]) -> FieldTables:
-    """All fields one behind the other; free joints have none."""
-    count = len(joints)
-    charts, starts, shapes = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64), np.ones((count, 3), int)
-    before, after = SO3.identity(count).wxyz.copy(), SO3.identity(count).wxyz.copy()
-    origins, spacings, periodic = np.zeros((count, 3)), np.ones((count, 3)), np.zeros((count, 3), dtype=bool)
-    across, epsilons = np.zeros((count, 2, 3)), np.zeros(count)
-    table, nearest = [np.zeros((0, 4))], [np.zeros(0, dtype=np.int64)]
-    for j, joint in enumerate(joints):
-        if joint is None:
-            continue
-        made, chart = joint.field, joint.chart
-        charts[j], before[j], after[j] = chart.kind, chart.before.wxyz, chart.after.wxyz
-        starts[j] = sum(len(rows) for rows in table)
-        shapes[j], origins[j], spacings[j], periodic[j] = made.grid.tables()
-        across[j], epsilons[j] = joint.across, made.epsilon
-        table.append(made.table)
-        nearest.append(made.nearest.ravel())
-    places = (starts, shapes, origins, spacings, periodic, across, epsilons)
-    return FieldTables(charts, before, after, np.concatenate(table), np.concatenate(nearest), *places)

@@ -16,27 +16,12 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError, IntArray
 from marey.kinematics.markers.belt import Belt, find_belt
 from marey.kinematics.markers.body import SitePrior, fit_bones_and_sites
-from marey.kinematics.markers.poses import (
-    LabelledPoints,
-    MarkerPoses,
-    StandingPrior,
-    locate_sites,
-    neutral_poses,
-    solve_marker_poses,
-)
-from marey.kinematics.markers.shape import (
-    CAP,
-    STATURES_M,
-    BodyShape,
-    assign_segments,
-    expect_landmarks,
-    find_forward,
-    find_segments,
-)
+from marey.kinematics.markers.poses import LabelledPoints, MarkerPoses, StandingPrior, locate_sites, solve_marker_poses
+from marey.kinematics.markers.shape import CAP, STATURES_M, BodyShape, assign_segments, expect_landmarks, find_segments
 from marey.kinematics.markers.sites import CLUSTER_SITES, MarkerSite, parse_marker_name, place_site
 from marey.lie import SO3
 from marey.motion import Markers, Motion, standing_height
-from marey.skeleton import HUMAN, HUMAN_STATURE_M, Skeleton
+from marey.skeleton import HUMAN, HUMAN_STATURE_M, Skeleton, role_map
 
 ROUNDS: Final = 20  # alternations of poses and body
 CONVERGED_FRACTION: Final = 5e-3  # [-] stop when a round improves the error by less than this part
@@ -279,7 +264,18 @@ def _start_from_hints(
     hinted = [hint for hint in told if hint is not None]
     joints = np.array([skeleton.index(site.joint) for site, _ in hinted], dtype=np.int64)
     points = np.array([site.point for site, _ in hinted])
-    scale = _guess_scale(skeleton, joints, points, places[:, known], seen[:, known])
+    # Scale of the template at which distances between markers of one joint and of neighbours agree on the whole
+    found, shown = places[:, known], seen[:, known]
+    unscaled = skeleton.rest_positions()[joints] + points
+    ours, theirs = list[float](), list[float]()
+    for a in range(len(joints)):
+        for b in range(a):
+            both, i, j = shown[:, a] & shown[:, b], joints[a], joints[b]
+            if both.any() and (i == j or skeleton.parents[i] == j or skeleton.parents[j] == i):
+                ours.append(float(np.linalg.norm(unscaled[a] - unscaled[b])))
+                theirs.append(float(np.median(np.linalg.norm(found[both, a] - found[both, b], axis=-1))))
+    scale = sum(theirs) / sum(ours) if sum(ours) > 0.05 else 1.0
+    scale = float(np.clip(scale, 0.5, 2.0))
     spread = SCALE
     if height_m is not None:
         scale, spread = height_m / HUMAN_STATURE_M, KNOWN_SCALE
@@ -287,7 +283,26 @@ def _start_from_hints(
     expected = SitePrior(points, np.array([width for _, width in hinted]))
     trust = np.ones(len(known))
     data = LabelledPoints(joints, points, places[:, known], seen[:, known])
-    poses = neutral_poses(body, prior, data)
+    # Neutral poses, each turned and moved rigidly onto the markers of trunk and pelvis (Kabsch's rotation)
+    frames, roles = len(data.places), role_map(body)
+    wxyz = np.tile(prior.neutral.wxyz, (frames, 1, 1))
+    sites = locate_sites(body, MarkerPoses(np.zeros((frames, 3)), SO3(wxyz)), data.joints, data.points)
+    core = [roles[name] for name in ("pelvis", "spine1", "spine2", "spine3") if name in roles]
+    is_core = np.isin(data.joints, core)
+    thigh = np.isin(
+        data.joints, [roles[n] for n in ("left_hip", "right_hip", "left_collar", "right_collar") if n in roles]
+    )
+    weight = np.where(is_core, 1.0, np.where(thigh, 0.1, 0.01)) * data.seen
+    total = np.maximum(weight.sum(axis=1), 1e-9)[:, None]
+    ours = (weight[..., None] * sites).sum(axis=1) / total
+    theirs = (weight[..., None] * data.places).sum(axis=1) / total
+    cross = np.einsum("fm,fmi,fmj->fij", weight, sites - ours[:, None], data.places - theirs[:, None])
+    left, _, right = np.linalg.svd(cross)
+    flip = np.linalg.det(left @ right)
+    left[:, :, 2] *= flip[:, None]
+    turn = SO3.from_matrix(np.swapaxes(left @ right, 1, 2))
+    wxyz[:, 0] = (turn @ SO3(wxyz[:, 0])).wxyz
+    poses = MarkerPoses(theirs - turn @ ours, SO3(wxyz))
     poses = solve_marker_poses(body, data, poses, prior, steps=10, weights=trust, far_m=0.3)
     for _ in range(4):
         poses = solve_marker_poses(body, data, poses, prior, steps=4, weights=trust)
@@ -330,7 +345,23 @@ def _start_from_shape(
     tallness = [
         np.ptp(x[f][s][:, 1]) / (1e-3 + np.sqrt(x[f][s][:, [0, 2]].var(axis=0).sum())) for f, s in enumerate(is_seen)
     ]
-    forward = find_forward(places, seen, rate_hz)
+    # The direction in which the body walks, as long as it is sure: a foot on the ground moves backward under the
+    # body, on a floor as on a belt
+    weight = seen.astype(np.float64)
+    centre = (places * weight[..., None]).sum(axis=1) / np.maximum(weight.sum(axis=1), 1.0)[:, None]
+    apart = places - centre[:, None]
+    speed = np.gradient(apart, axis=0) * rate_hz if len(places) > 2 else np.zeros_like(apart)
+    low = np.where(seen, places[..., 1], np.inf)
+    floor = np.percentile(low[np.isfinite(low)], 2)
+    on_floor = (low < floor + 0.10) & seen & (np.abs(speed[..., 1]) < 0.6)
+    on_floor[1:] &= seen[:-1]
+    on_floor[:-1] &= seen[1:]
+    if on_floor.sum() < 10:
+        forward = np.zeros(3)
+    else:
+        back = np.median(speed[on_floor], axis=0) * [1.0, 0.0, 1.0]
+        size = float(np.linalg.norm(back))
+        forward = -back / size if size > 0.3 else np.zeros(3)
     found = find_segments(shape, x, is_seen, forward, height_m=height_m, reference=int(np.argmax(tallness)))
     # From the frames of the search to all samples, each from the nearest
     near = np.abs(samples[:, None] - few).argmin(axis=1)
@@ -349,22 +380,6 @@ def _start_from_shape(
     expected = expect_landmarks(shape, found.body, joints, points, below)
     scale = float(np.median(shape.sizes(found.body)))
     return _Draft(found.body, poses, joints, points, expected, scale, SCALE if height_m is None else KNOWN_SCALE)
-
-
-def _guess_scale(
-    skeleton: Skeleton, joints: IntArray, points: FloatArray, places: FloatArray, seen: BoolArray
-) -> float:
-    """Scale of the template at which distances between markers of one joint and of neighbours agree on the whole."""
-    rest = skeleton.rest_positions()[joints] + points
-    ours, theirs = list[float](), list[float]()
-    for a in range(len(joints)):
-        for b in range(a):
-            both, i, j = seen[:, a] & seen[:, b], joints[a], joints[b]
-            if both.any() and (i == j or skeleton.parents[i] == j or skeleton.parents[j] == i):
-                ours.append(float(np.linalg.norm(rest[a] - rest[b])))
-                theirs.append(float(np.median(np.linalg.norm(places[both, a] - places[both, b], axis=-1))))
-    scale = sum(theirs) / sum(ours) if sum(ours) > 0.05 else 1.0
-    return float(np.clip(scale, 0.5, 2.0))
 
 
 def _shift_between(places: FloatArray, seen: BoolArray, others: FloatArray, seen_other: BoolArray) -> FloatArray:

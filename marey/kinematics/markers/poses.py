@@ -87,29 +87,6 @@ class MarkerPoses:
     rotations: SO3  # batch (F, J)
 
 
-def neutral_poses(body: Skeleton, prior: StandingPrior, data: LabelledPoints) -> MarkerPoses:
-    """Neutral poses, each turned and moved rigidly onto the markers of trunk and pelvis (Kabsch's rotation)."""
-    frames, roles = len(data.places), role_map(body)
-    wxyz = np.tile(prior.neutral.wxyz, (frames, 1, 1))
-    sites = locate_sites(body, MarkerPoses(np.zeros((frames, 3)), SO3(wxyz)), data.joints, data.points)
-    core = [roles[name] for name in ("pelvis", "spine1", "spine2", "spine3") if name in roles]
-    is_core = np.isin(data.joints, core)
-    thigh = np.isin(
-        data.joints, [roles[n] for n in ("left_hip", "right_hip", "left_collar", "right_collar") if n in roles]
-    )
-    weight = np.where(is_core, 1.0, np.where(thigh, 0.1, 0.01)) * data.seen
-    total = np.maximum(weight.sum(axis=1), 1e-9)[:, None]
-    ours = (weight[..., None] * sites).sum(axis=1) / total
-    theirs = (weight[..., None] * data.places).sum(axis=1) / total
-    cross = np.einsum("fm,fmi,fmj->fij", weight, sites - ours[:, None], data.places - theirs[:, None])
-    left, _, right = np.linalg.svd(cross)
-    flip = np.linalg.det(left @ right)
-    left[:, :, 2] *= flip[:, None]
-    turn = SO3.from_matrix(np.swapaxes(left @ right, 1, 2))
-    wxyz[:, 0] = (turn @ SO3(wxyz[:, 0])).wxyz
-    return MarkerPoses(theirs - turn @ ours, SO3(wxyz))
-
-
 def locate_sites(body: Skeleton, poses: MarkerPoses, joints: IntArray, points: FloatArray) -> FloatArray:
     """Where sites are in the world ``(F, M, 3)`` [m]."""
     positions, frames = joint_frames(body, poses.roots, poses.rotations.wxyz, None)

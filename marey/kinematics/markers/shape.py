@@ -153,16 +153,6 @@ class BodyShape:
         return distance - radius, surface
 
 
-def spread_of_distances(places: FloatArray, seen: BoolArray) -> FloatArray:
-    """Standard deviation of the distance between each two markers ``(M, M)`` [m]; large where they never met."""
-    both = seen[:, :, None] & seen[:, None]
-    distance = np.linalg.norm(places[:, :, None] - places[:, None], axis=-1) * both
-    count = np.maximum(both.sum(axis=0), 1)
-    mean = distance.sum(axis=0) / count
-    square = (((distance - mean) * both) ** 2).sum(axis=0) / count
-    return np.where(both.sum(axis=0) >= 3, np.sqrt(square), 1.0)
-
-
 def group_rigid(places: FloatArray, seen: BoolArray) -> IntArray:
     """Number of the rigid group of each marker ``(M,)``: all distances inside a group stay the same.
 
@@ -171,7 +161,13 @@ def group_rigid(places: FloatArray, seen: BoolArray) -> IntArray:
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
 
-    spread = spread_of_distances(places, seen)
+    # Standard deviation of the distance between each two markers [m]; large where they never met
+    both = seen[:, :, None] & seen[:, None]
+    distance = np.linalg.norm(places[:, :, None] - places[:, None], axis=-1) * both
+    times = np.maximum(both.sum(axis=0), 1)
+    mean = distance.sum(axis=0) / times
+    square = (((distance - mean) * both) ** 2).sum(axis=0) / times
+    spread = np.where(both.sum(axis=0) >= 3, np.sqrt(square), 1.0)
     count = len(spread)
     met = spread[spread < 1.0]
     if count < 3 or not len(met) or float(np.median(met)) < MOVING_M:
@@ -179,27 +175,6 @@ def group_rigid(places: FloatArray, seen: BoolArray) -> IntArray:
     np.fill_diagonal(spread, 0.0)
     tree = linkage(squareform(np.minimum(spread, spread.T), checks=False), method="complete")
     return np.asarray(fcluster(tree, RIGID_M, criterion="distance"), dtype=np.int64) - 1
-
-
-def find_forward(places: FloatArray, seen: BoolArray, rate_hz: float) -> FloatArray:
-    """Horizontal direction ``(3,)`` in which the body walks, as long as it is sure; zero where it does not.
-
-    A foot on the ground moves backward under the body, on a floor as on a belt.
-    """
-    weight = seen.astype(np.float64)
-    centre = (places * weight[..., None]).sum(axis=1) / np.maximum(weight.sum(axis=1), 1.0)[:, None]
-    apart = places - centre[:, None]
-    speed = np.gradient(apart, axis=0) * rate_hz if len(places) > 2 else np.zeros_like(apart)
-    low = np.where(seen, places[..., 1], np.inf)
-    floor = np.percentile(low[np.isfinite(low)], 2)
-    on_floor = (low < floor + 0.10) & seen & (np.abs(speed[..., 1]) < 0.6)
-    on_floor[1:] &= seen[:-1]
-    on_floor[:-1] &= seen[1:]
-    if on_floor.sum() < 10:
-        return np.zeros(3)
-    back = np.median(speed[on_floor], axis=0) * [1.0, 0.0, 1.0]
-    size = float(np.linalg.norm(back))
-    return -back / size if size > 0.3 else np.zeros(3)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -316,7 +291,53 @@ def find_segments(
     best: SegmentFit | None = None
     for cost, start, size in bent[:NUM_FOLLOWED]:
         pose = _try_limbs(shape, prior, size, cost, start, places[[reference]], seen[[reference]], groups)
-        found = _follow_start(shape, prior, size, pose, places, seen, groups, reference)
+        # Follow a pose of one frame through the others, and settle which segment carries each marker
+        template = shape.template
+        body, trust, hints = template.scaled(size), np.ones(places.shape[1]), np.full(places.shape[1], -1)
+        here = slice(reference, reference + 1)
+        joints, points, below, costs = assign_segments(body, shape, pose, places[here], seen[here], groups, hints)
+        # From each frame to the one that is most like it
+        roots, wxyz = np.tile(pose.roots, (len(places), 1)), np.tile(pose.rotations.wxyz, (len(places), 1, 1))
+        # Frames and, for each, the earlier one that is most like it: distances between markers differ least (Prim)
+        distance = np.linalg.norm(places[:, :, None] - places[:, None], axis=-1)
+        shown = seen[:, :, None] & seen[:, None]
+        count = len(places)
+        apart = np.zeros((count, count))
+        for f in range(count):
+            common = shown & shown[f]
+            apart[f] = (np.abs(distance - distance[f]) * common).sum(axis=(1, 2)) / np.maximum(
+                common.sum(axis=(1, 2)), 1
+            )
+        done, order = [reference], list[tuple[int, int]]()
+        while len(done) < count:
+            left = [f for f in range(count) if f not in done]
+            table = apart[np.ix_(left, done)]
+            place, column = np.unravel_index(int(table.argmin()), table.shape)
+            order.append((left[int(place)], done[int(column)]))
+            done.append(left[int(place)])
+        for f, last in order:
+            row = slice(f, f + 1)
+            both = seen[f] & seen[last]
+            shift = (places[f] - places[last])[both].mean(axis=0) if both.any() else np.zeros(3)
+            before = MarkerPoses(roots[last : last + 1] + shift, SO3(wxyz[last : last + 1]))
+            data = LabelledPoints(joints, points, places[row], seen[row])
+            before = solve_marker_poses(body, data, before, prior, steps=4, weights=trust, far_m=0.3)
+            after = solve_marker_poses(body, data, before, prior, steps=3, weights=trust)
+            roots[row], wxyz[row] = after.roots, after.rotations.wxyz
+        poses = MarkerPoses(roots, SO3(wxyz))
+        for round_ in range(6):
+            single = groups if round_ < 4 else np.arange(len(groups))
+            joints, points, below, costs = assign_segments(body, shape, poses, places, seen, single, hints)
+            trust = 1.0 / (1.0 + (costs / 9.0) ** 2)
+            data = LabelledPoints(joints, points, places, seen)
+            expected = SitePrior(below, np.full(len(joints), SURFACE_M))
+            body, points = fit_bones_and_sites(template, poses, data, expected, scale=size, spread=0.05)
+            data = LabelledPoints(joints, points, places, seen)
+            poses = solve_marker_poses(body, data, poses, prior, steps=5, weights=trust)
+        joints, points, below, costs = assign_segments(body, shape, poses, places, seen, np.arange(len(groups)), hints)
+        turn = (prior.neutral.inverse() @ poses.rotations)[:, 1:].log() / prior.spread[1:]
+        strain = float(np.minimum((turn**2).mean(axis=(0, 2)), 9.0).mean())
+        found = SegmentFit(body, poses, joints, points, below, costs, float(costs.mean()) + strain)
         facing = SO3(found.poses.rotations.wxyz[reference, 0]) @ np.array([0.0, 0.0, 1.0])
         score = found.score + 1.0 * (1.0 - float(facing @ forward)) * bool(forward.any())
         score += STATURE * stature_cost(size * HUMAN_STATURE_M) if height_m is None else 0.0
@@ -444,67 +465,6 @@ def _try_limbs(
                 if other < cost - 1e-9:
                     cost, pose = other, bent
     return pose
-
-
-def _order_by_likeness(places: FloatArray, seen: BoolArray, first: int) -> list[tuple[int, int]]:
-    """Frames and, for each, the earlier one that is most like it: distances between markers differ least (Prim)."""
-    distance = np.linalg.norm(places[:, :, None] - places[:, None], axis=-1)
-    both = seen[:, :, None] & seen[:, None]
-    count = len(places)
-    apart = np.zeros((count, count))
-    for f in range(count):
-        common = both & both[f]
-        apart[f] = (np.abs(distance - distance[f]) * common).sum(axis=(1, 2)) / np.maximum(common.sum(axis=(1, 2)), 1)
-    done, order = [first], list[tuple[int, int]]()
-    while len(done) < count:
-        left = [f for f in range(count) if f not in done]
-        table = apart[np.ix_(left, done)]
-        row, column = np.unravel_index(int(table.argmin()), table.shape)
-        order.append((left[int(row)], done[int(column)]))
-        done.append(left[int(row)])
-    return order
-
-
-def _follow_start(
-    shape: BodyShape,
-    prior: StandingPrior,
-    scale: float,
-    pose: MarkerPoses,
-    places: FloatArray,
-    seen: BoolArray,
-    groups: IntArray,
-    reference: int,
-) -> SegmentFit:
-    """Follow a pose of one frame through the others, and settle which segment carries each marker."""
-    template = shape.template
-    body, trust, hints = template.scaled(scale), np.ones(places.shape[1]), np.full(places.shape[1], -1)
-    here = slice(reference, reference + 1)
-    joints, points, below, costs = assign_segments(body, shape, pose, places[here], seen[here], groups, hints)
-    # From each frame to the one that is most like it
-    roots, wxyz = np.tile(pose.roots, (len(places), 1)), np.tile(pose.rotations.wxyz, (len(places), 1, 1))
-    for f, last in _order_by_likeness(places, seen, reference):
-        row = slice(f, f + 1)
-        both = seen[f] & seen[last]
-        shift = (places[f] - places[last])[both].mean(axis=0) if both.any() else np.zeros(3)
-        before = MarkerPoses(roots[last : last + 1] + shift, SO3(wxyz[last : last + 1]))
-        data = LabelledPoints(joints, points, places[row], seen[row])
-        before = solve_marker_poses(body, data, before, prior, steps=4, weights=trust, far_m=0.3)
-        after = solve_marker_poses(body, data, before, prior, steps=3, weights=trust)
-        roots[row], wxyz[row] = after.roots, after.rotations.wxyz
-    poses = MarkerPoses(roots, SO3(wxyz))
-    for round_ in range(6):
-        single = groups if round_ < 4 else np.arange(len(groups))
-        joints, points, below, costs = assign_segments(body, shape, poses, places, seen, single, hints)
-        trust = 1.0 / (1.0 + (costs / 9.0) ** 2)
-        data = LabelledPoints(joints, points, places, seen)
-        expected = SitePrior(below, np.full(len(joints), SURFACE_M))
-        body, points = fit_bones_and_sites(template, poses, data, expected, scale=scale, spread=0.05)
-        data = LabelledPoints(joints, points, places, seen)
-        poses = solve_marker_poses(body, data, poses, prior, steps=5, weights=trust)
-    joints, points, below, costs = assign_segments(body, shape, poses, places, seen, np.arange(len(groups)), hints)
-    turn = (prior.neutral.inverse() @ poses.rotations)[:, 1:].log() / prior.spread[1:]
-    strain = float(np.minimum((turn**2).mean(axis=(0, 2)), 9.0).mean())
-    return SegmentFit(body, poses, joints, points, below, costs, float(costs.mean()) + strain)
 
 
 def expect_landmarks(

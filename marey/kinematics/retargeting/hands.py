@@ -8,13 +8,12 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray
+from marey.base import FloatArray
 from marey.contacts.body import SIDES, mean_leg_length
 from marey.contacts.easing import limit_slope, pin_corrections
 from marey.contacts.limbs import LimbJoints, find_bend, measure_flexion, measure_length, reach, turn_limb
 from marey.contacts.plants import HoldSettings
 from marey.kinematics.retargeting.target import RetargetTarget
-from marey.lie import SO3
 from marey.motion import Motion, find_runs
 from marey.numerics import smoothstep
 from marey.skeleton import RoleMap, contact_points, joint_frames
@@ -67,10 +66,40 @@ def hold_hands(
             shift = source[:, wrist] - positions[:, arm.end]
         else:
             if hands == "touch":
-                shift = shift + _touch_shift(roles, body, positions, source, side)
+                # Keep the wrist as near to a part of the body as the source's was
+                other = f"{SIDES[1 - SIDES.index(side)]}_wrist"
+                parts = [part for part in (*_TOUCHED, other) if part in roles and part in body.roles]
+                theirs, own = source[:, roles[f"{side}_wrist"]], positions[:, body.roles[f"{side}_wrist"]]
+                apart = np.stack([theirs - source[:, roles[part]] for part in parts])
+                distances = np.linalg.norm(apart, axis=-1)
+                nearest, frames = np.argmin(distances, axis=0), np.arange(len(own))
+                leg = mean_leg_length(body.skeleton, body.roles)
+                share = 1.0 - smoothstep((distances[nearest, frames] / leg - TOUCH[0]) / (TOUCH[1] - TOUCH[0]))
+                # A smooth choice among parts: each by how near it is
+                weight = np.exp(-distances / (0.05 * leg))
+                weight = weight / weight.sum(axis=0)
+                base = np.stack([positions[:, body.roles[part]] for part in parts])
+                goal = np.einsum("pf,pfi->fi", weight, base + apart)
+                shift = shift + share[:, None] * (goal - own)
             if use_contacts and motion.contacts is not None and f"{side}_hand" in motion.contacts.names:
                 down = np.array(motion.contacts.track(f"{side}_hand"))
-                shift = shift + _plant_hand(body, positions, world, side, down, motion.rate_hz)
+                # Keep the palm still while it is in contact
+                points = contact_points(body.skeleton, body.roles)
+                if f"{side}_hand" not in points.names or not down.any():
+                    held = np.zeros((len(down), 3))
+                else:
+                    k = points.index(f"{side}_hand")
+                    palm = positions[:, points.joints[k]] + world[:, int(points.joints[k])] @ points.offsets[k]
+                    near = NEAR_FLOOR * mean_leg_length(body.skeleton, body.roles)
+                    away = np.zeros_like(palm)
+                    for start, stop in find_runs(down, 0):
+                        place = np.median(palm[start:stop], axis=0)
+                        place[1] = 0.0 if abs(place[1]) < near else place[1]
+                        away[start:stop] = place - palm[start:stop]
+                    # A hand that is dragged is held where it mostly is
+                    down = down & (np.linalg.norm(away, axis=-1) < DRAG * mean_leg_length(body.skeleton, body.roles))
+                    held = pin_corrections(away, down, motion.rate_hz, EASE_S)
+                shift = shift + held
         if not shift.any():
             continue
         path = (positions[:, arm.upper], positions[:, arm.middle], positions[:, arm.end])
@@ -90,43 +119,3 @@ def hold_hands(
         is_moved = np.linalg.norm(shift, axis=-1) > 0.0
         wxyz[is_moved, arm.end] = (R_above.inverse() @ R_hand).wxyz[is_moved]
     return wxyz
-
-
-def _plant_hand(
-    body: RetargetTarget, positions: FloatArray, world: SO3, side: str, down: BoolArray, rate_hz: float
-) -> FloatArray:
-    """Shift ``(F, 3)`` [m] that keeps the palm still while it is in contact."""
-    points = contact_points(body.skeleton, body.roles)
-    if f"{side}_hand" not in points.names or not down.any():
-        return np.zeros((len(down), 3))
-    k = points.index(f"{side}_hand")
-    palm = positions[:, points.joints[k]] + world[:, int(points.joints[k])] @ points.offsets[k]
-    near = NEAR_FLOOR * mean_leg_length(body.skeleton, body.roles)
-    shift = np.zeros_like(palm)
-    for start, stop in find_runs(down, 0):
-        place = np.median(palm[start:stop], axis=0)
-        place[1] = 0.0 if abs(place[1]) < near else place[1]
-        shift[start:stop] = place - palm[start:stop]
-    # A hand that is dragged is held where it mostly is
-    down = down & (np.linalg.norm(shift, axis=-1) < DRAG * mean_leg_length(body.skeleton, body.roles))
-    return pin_corrections(shift, down, rate_hz, EASE_S)
-
-
-def _touch_shift(
-    roles: RoleMap, body: RetargetTarget, positions: FloatArray, source: FloatArray, side: str
-) -> FloatArray:
-    """Shift ``(F, 3)`` [m] that keeps a wrist as near to a part of the body as the source's was."""
-    other = f"{SIDES[1 - SIDES.index(side)]}_wrist"
-    parts = [part for part in (*_TOUCHED, other) if part in roles and part in body.roles]
-    wrist, own = source[:, roles[f"{side}_wrist"]], positions[:, body.roles[f"{side}_wrist"]]
-    away = np.stack([wrist - source[:, roles[part]] for part in parts])
-    far = np.linalg.norm(away, axis=-1)
-    nearest, frames = np.argmin(far, axis=0), np.arange(len(own))
-    leg = mean_leg_length(body.skeleton, body.roles)
-    share = 1.0 - smoothstep((far[nearest, frames] / leg - TOUCH[0]) / (TOUCH[1] - TOUCH[0]))
-    # A smooth choice among parts: each by how near it is
-    weight = np.exp(-far / (0.05 * leg))
-    weight = weight / weight.sum(axis=0)
-    base = np.stack([positions[:, body.roles[part]] for part in parts])
-    goal = np.einsum("pf,pfi->fi", weight, base + away)
-    return share[:, None] * (goal - own)

@@ -83,20 +83,7 @@ def pose_target(
     part = {joint: role for role, joint in named.items() if role in turns}
     if "head" in turns and "head" not in roles and "neck" in roles:
         part[roles["neck"]] = "head"  # one joint moves neck and head: the head is what one sees
-    moved = _fill_turns(turns, skeleton, roles, part, frames)
-    for side in SIDES:
-        moved |= _twist_forearm(moved, skeleton, roles, p_rest, side)
-    world = SO3(np.stack([moved[j].wxyz for j in range(skeleton.num_joints)], axis=1)) @ SO3(R_world_rest)
-    parents = np.maximum(skeleton.parents, 0)
-    local = (world[:, parents].inverse() @ world).wxyz.copy()
-    local[:, 0] = world.wxyz[:, 0]
-    return local
-
-
-def _fill_turns(
-    turns: Mapping[str, SO3], target: Skeleton, roles: RoleMap, part: Mapping[int, str], frames: int
-) -> dict[int, SO3]:
-    """Turn of every joint of the target: its part's own, between two parts of the trunk, or its parent's."""
+    # Turn of every joint of the target: its part's own, between two parts of the trunk, or its parent's
     # Joints of trunk and neck without a role: the parts below and above, and how far between them
     between: dict[int, tuple[str, str, float]] = {}
     for role in ("spine1", "spine2", "spine3", "neck", "head"):
@@ -104,15 +91,15 @@ def _fill_turns(
         if top is None or top not in part:
             continue
         path: list[int] = []
-        low = int(target.parents[top])
+        low = int(skeleton.parents[top])
         while low != NO_PARENT and low not in part:
             path.insert(0, low)
-            low = int(target.parents[low])
+            low = int(skeleton.parents[low])
         if low != NO_PARENT and part[low] in (*_TRUNK, "neck"):
             between |= {j: (part[low], part[top], (i + 1) / (len(path) + 1)) for i, j in enumerate(path)}
     moved: dict[int, SO3] = {}
-    for j in range(target.num_joints):
-        parent = int(target.parents[j])
+    for j in range(skeleton.num_joints):
+        parent = int(skeleton.parents[j])
         if j in part:
             moved[j] = turns[part[j]]
         elif j in between:
@@ -122,7 +109,13 @@ def _fill_turns(
             moved[j] = moved[parent]
         else:
             moved[j] = turns["pelvis"] if "pelvis" in turns else SO3.identity(frames)
-    return moved
+    for side in SIDES:
+        moved |= _twist_forearm(moved, skeleton, roles, p_rest, side)
+    world = SO3(np.stack([moved[j].wxyz for j in range(skeleton.num_joints)], axis=1)) @ SO3(R_world_rest)
+    parents = np.maximum(skeleton.parents, 0)
+    local = (world[:, parents].inverse() @ world).wxyz.copy()
+    local[:, 0] = world.wxyz[:, 0]
+    return local
 
 
 def _twist_forearm(

@@ -148,7 +148,16 @@ def count_collisions(motion: Motion) -> FloatArray:
         R, p = frames[:, solid.joints].matrix(), positions[:, solid.joints]
         a = p + np.einsum("fsij,sj->fsi", R, solid.starts)
         b = p + np.einsum("fsij,sj->fsi", R, solid.ends)
-        gap, s, t = _segment_gaps(a[:, i], b[:, i], a[:, j], b[:, j])
+        # Distances between the axes of two capsules, and where on each they are nearest
+        u, v, w = b[:, i] - a[:, i], b[:, j] - a[:, j], a[:, i] - a[:, j]
+        uu, uv, vv = (np.einsum("...i,...i", x, y) for x, y in ((u, u), (u, v), (v, v)))
+        uw, vw = np.einsum("...i,...i", u, w), np.einsum("...i,...i", v, w)
+        det = np.maximum(uu * vv - uv * uv, 1e-12)
+        s = np.clip((uv * vw - vv * uw) / det, 0.0, 1.0)
+        t = np.clip((uv * s + vw) / np.maximum(vv, 1e-12), 0.0, 1.0)
+        s = np.clip((uv * t - uw) / np.maximum(uu, 1e-12), 0.0, 1.0)
+        apart = w + s[..., None] * u - t[..., None] * v
+        gap = np.sqrt(np.einsum("...i,...i", apart, apart))
         radius_i = (1.0 - s) * solid.start_radii[i] + s * solid.end_radii[i]
         radius_j = (1.0 - t) * solid.start_radii[j] + t * solid.end_radii[j]
         return (gap < radius_i + radius_j - OVERLAP_M).sum(axis=1, dtype=np.float64)
@@ -182,18 +191,3 @@ def _limb_pairs(skeleton: Skeleton) -> tuple[Capsules, IntArray]:
         and not (two.endswith("leg") and one == "trunk")
     ]
     return solid, np.array(pairs, dtype=np.int64).reshape(-1, 2)
-
-
-def _segment_gaps(
-    a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Distances between segments ``ab`` and ``cd``, all ``(..., 3)``, and where on each they are nearest."""
-    u, v, w = b - a, d - c, a - c
-    uu, uv, vv = (np.einsum("...i,...i", x, y) for x, y in ((u, u), (u, v), (v, v)))
-    uw, vw = np.einsum("...i,...i", u, w), np.einsum("...i,...i", v, w)
-    det = np.maximum(uu * vv - uv * uv, 1e-12)
-    s = np.clip((uv * vw - vv * uw) / det, 0.0, 1.0)
-    t = np.clip((uv * s + vw) / np.maximum(vv, 1e-12), 0.0, 1.0)
-    s = np.clip((uv * t - uw) / np.maximum(uu, 1e-12), 0.0, 1.0)
-    gap = w + s[..., None] * u - t[..., None] * v
-    return np.sqrt(np.einsum("...i,...i", gap, gap)), s, t

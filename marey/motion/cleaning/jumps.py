@@ -47,14 +47,37 @@ def remove_spikes(motion: Motion, settings: JumpSettings = JUMP_SETTINGS) -> Cor
             break
         # Furthest that the body can be from the middle of the arc, at the largest acceleration from rest to rest
         half_s = 0.5 * (width + 1) / motion.rate_hz
-        off = _distance_from_arc(motion, width)
+        # Least angle [rad] of so many frames from the arc between the frames beside them
+        R, count = motion.rotations, motion.num_frames - width - 1
+        before, after = R[:count], R[width + 1 :]
+        apart = [
+            geodesic_distance(R[k : k + count], before.slerp(after, np.asarray(k / (width + 1.0))))
+            for k in range(1, width + 1)
+        ]
+        # What remains after the way that the arc itself makes: a fast turn is no spike
+        off = np.maximum(np.min(apart, axis=0) - 0.5 * geodesic_distance(before, after), 0.0)
         least = max(settings.angle_rad, 0.5 * settings.angular_acceleration * half_s**2)
         joints = (off > least) & (off > settings.noise_factor * _local_median(off, motion.rate_hz))
-        away = _distance_from_line(motion.root_positions, width)
+        # The same for the root [m]
+        roots = motion.root_positions
+        start_m, way_m = roots[:count], roots[width + 1 :] - roots[:count]
+        apart = [
+            np.linalg.norm(roots[k : k + count] - (start_m + k / (width + 1.0) * way_m), axis=1)
+            for k in range(1, width + 1)
+        ]
+        away = np.maximum(np.min(apart, axis=0) - 0.5 * np.linalg.norm(way_m, axis=1), 0.0)
         least = max(settings.distance_m, 0.5 * settings.acceleration * half_s**2)
         root = (away > least) & (away > settings.noise_factor * _local_median(away[:, None], motion.rate_hz)[:, 0])
         # The strongest of stretches that overlap is the spike
-        for start in _pick_strongest((joints * off).max(axis=1, initial=0.0) + root * away, width):
+        # Rows with a positive strength that none nearby exceeds, in order of time
+        strength = (joints * off).max(axis=1, initial=0.0) + root * away
+        picked: list[int] = []
+        free = strength > 0.0
+        for row in np.argsort(-strength)[: int(free.sum())]:
+            if free[row]:
+                picked.append(int(row))
+                free[max(0, row - width) : row + width + 1] = False
+        for start in sorted(picked):
             which, lost = joints[start], bool(root[start])
             motion = interpolate_frames(motion, start + 1, start + 1 + width, which, root=lost)
             what = [names[j] for j in np.flatnonzero(which)] + (["the root's position"] if lost else [])
@@ -66,46 +89,12 @@ def remove_spikes(motion: Motion, settings: JumpSettings = JUMP_SETTINGS) -> Cor
     return Correction(motion, tuple(findings))
 
 
-def _distance_from_arc(motion: Motion, width: int) -> FloatArray:
-    """Least angle ``(F - width - 1, J)`` [rad] of ``width`` frames from the arc between the frames beside them."""
-    R, count = motion.rotations, motion.num_frames - width - 1
-    before, after = R[:count], R[width + 1 :]
-    apart = [
-        geodesic_distance(R[k : k + count], before.slerp(after, np.asarray(k / (width + 1.0))))
-        for k in range(1, width + 1)
-    ]
-    # What remains after the way that the arc itself makes: a fast turn is no spike
-    return np.maximum(np.min(apart, axis=0) - 0.5 * geodesic_distance(before, after), 0.0)
-
-
-def _distance_from_line(positions: FloatArray, width: int) -> FloatArray:
-    """The same for the root ``(F - width - 1,)`` [m]."""
-    count = len(positions) - width - 1
-    before, after = positions[:count], positions[width + 1 :]
-    apart = [
-        np.linalg.norm(positions[k : k + count] - (before + k / (width + 1.0) * (after - before)), axis=1)
-        for k in range(1, width + 1)
-    ]
-    return np.maximum(np.min(apart, axis=0) - 0.5 * np.linalg.norm(after - before, axis=1), 0.0)
-
-
 def _local_median(values: FloatArray, rate_hz: float) -> FloatArray:
     """Median ``(N, C)`` over the second around each row."""
     half = max(2, round(0.5 * rate_hz))
     # Blocks of half a second, each row judged by its own and its neighbours': as good, and linear in the length
     blocks = [np.median(values[max(0, i - half) : i + 2 * half], axis=0) for i in range(0, len(values), half)]
     return np.repeat(np.array(blocks), half, axis=0)[: len(values)]
-
-
-def _pick_strongest(strength: FloatArray, width: int) -> list[int]:
-    """Rows with a positive strength that none within ``width`` rows exceeds, in order of time."""
-    picked: list[int] = []
-    free = strength > 0.0
-    for row in np.argsort(-strength)[: int(free.sum())]:
-        if free[row]:
-            picked.append(int(row))
-            free[max(0, row - width) : row + width + 1] = False
-    return sorted(picked)
 
 
 def undo_flips(motion: Motion, settings: JumpSettings = JUMP_SETTINGS) -> Correction:

@@ -28,7 +28,7 @@ from marey.muscle.body.linear_system import (
     solve_conjugate_gradients,
     update_region_arms,
 )
-from marey.muscle.mesh.tet_mesh import IndexArray
+from marey.muscle.mesh.tet_mesh import IndexArray, find_connected_parts
 from marey.muscle.muscles.transfer import (
     MIN_INERTIA_DETERMINANT,
     MuscleArrays,
@@ -191,7 +191,12 @@ class ImplicitScheme:
         if body.ground is not None:
             stuck = stuck | (self.contact.active != 0)
         touching = body.surface_contact
-        parts = body.parts if touching is None else touching.merge_parts(body.parts)
+        if touching is None:
+            parts = body.parts
+        else:
+            # Parts that touch are solved as one
+            ends = body.parts[touching.members[touching.active][:, :2]]
+            parts = find_connected_parts(int(body.parts.max()) + 1, *ends.T)[1].astype(np.int32)[body.parts]
         loose = np.bincount(parts, weights=stuck) == 0
         if loose.any():
             decay = 1.0 / (1.0 + h * body.settings.damping[0])

@@ -18,8 +18,9 @@ from marey.muscle.elastic.segments import BlockMatrix
 from marey.muscle.mesh.tet_mesh import IndexArray
 from marey.muscle.muscles.transfer import (
     MuscleArrays,
-    add_muscle_diagonal,
-    add_muscle_product,
+    clear_rows,
+    gather_velocities,
+    scatter_forces,
     symmetric_cofactors,
 )
 
@@ -343,7 +344,18 @@ def apply_system(s: LinearSystem, u: FloatArray, out: FloatArray) -> None:
     expand_unknowns(s.bones, u, v)
     multiply_blocks(s.matrix, s.rises, s.weights, v, f)
     if s.blocks.shape[0] > 0:
-        add_muscle_product(s.muscles, s.blocks, v, f, s.work)
+        # The muscles' part of the implicit matrix times v
+        moved, pulls = s.work[0], s.work[1]
+        gather_velocities(s.muscles, v, moved)
+        clear_rows(pulls)
+        for n in range(s.muscles.segments.shape[0]):
+            i, j = s.muscles.segments[n, 0], s.muscles.segments[n, 1]
+            dx, dy, dz = moved[j, 0] - moved[i, 0], moved[j, 1] - moved[i, 1], moved[j, 2] - moved[i, 2]
+            for r in range(3):
+                g = s.blocks[n, r, 0] * dx + s.blocks[n, r, 1] * dy + s.blocks[n, r, 2] * dz
+                pulls[i, r] -= g
+                pulls[j, r] += g
+        scatter_forces(s.muscles, pulls, f)
     # Pairs: B on the velocity of the node over its triangle, and back on both
     for p in range(s.pairs.nodes.shape[0]):
         u0, u1, u2 = 0.0, 0.0, 0.0
@@ -377,7 +389,15 @@ def invert_diagonal(s: LinearSystem, places: IndexArray) -> None:
                     for j in range(3):
                         out[s.matrix.columns[k], i, j] += s.weights[n] * s.rises[k, i] * s.rises[k, j]
     if s.blocks.shape[0] > 0:
-        add_muscle_diagonal(s.muscles, s.blocks, out)
+        # The muscles' diagonal blocks, without the turn of regions
+        for m in range(s.muscles.segments.shape[0]):
+            for side in range(2):
+                i = s.muscles.segments[m, side]
+                for e in range(s.muscles.starts[i], s.muscles.starts[i + 1]):
+                    j, w = s.muscles.nodes[e], s.muscles.weights[e] * s.muscles.weights[e]
+                    for r in range(3):
+                        for c in range(3):
+                            out[j, r, c] += w * s.blocks[m, r, c]
     for p in range(s.pairs.nodes.shape[0]):
         for k in range(4):
             n, square = s.pairs.nodes[p, k], s.pairs.shares[p, k] ** 2

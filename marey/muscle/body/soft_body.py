@@ -22,10 +22,11 @@ from marey.muscle.elastic.lattice import Lattice, SpringElasticity, make_spring_
 from marey.muscle.elastic.segments import to_sparse_tangent
 from marey.muscle.elastic.tetrahedra import TetrahedralElasticity, make_tetrahedral_elasticity
 from marey.muscle.mesh.tet_mesh import (
+    SLIVER_VOLUME,
     IndexArray,
     TetMesh,
-    check_mesh,
     find_connected_parts,
+    format_indices,
     freeze_indices,
     sum_by_index,
 )
@@ -228,7 +229,20 @@ class SoftBody:
         if isinstance(solid, Lattice):
             elastic: ElasticModel = make_spring_elasticity(solid, young_pa, stiffness_scale)
         else:
-            check_mesh(solid)
+            # Only a mesh without flat or inverted cells and lone nodes can be simulated
+            if not len(solid.cells):
+                raise InputError("the mesh has no cell")
+            size = float(np.linalg.norm(np.ptp(solid.nodes, axis=0)))
+            bad = np.flatnonzero(solid.volumes <= SLIVER_VOLUME * size**3)
+            if len(bad):
+                raise InputError(
+                    f"{len(bad)} cells are inside out or flat: {format_indices(bad)}", "mesh, report = mesh.repair()"
+                )
+            lone = np.setdiff1d(np.arange(len(solid.nodes)), solid.cells)
+            if len(lone):
+                raise InputError(
+                    f"{len(lone)} nodes belong to no cell: {format_indices(lone)}", "mesh, report = mesh.repair()"
+                )
             elastic = make_tetrahedral_elasticity(solid, material, young_pa, poisson, stiffness_scale)
         corners = solid.cells.shape[1]
         volumes = sum_by_index(solid.cells, np.repeat(solid.volumes / corners, corners), len(solid.nodes))

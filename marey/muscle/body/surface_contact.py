@@ -20,7 +20,7 @@ from marey.base import BoolArray, FloatArray, InputError
 from marey.muscle.body.contact import RECOVERY_FRACTION, SLACK_M, SMOOTHING_M_S, STIFFNESS_PER_KG, StepStart
 from marey.muscle.body.linear_system import NO_PAIRS, ContactPairs
 from marey.muscle.elastic.lattice import Lattice
-from marey.muscle.mesh.tet_mesh import IndexArray, TetMesh, find_connected_parts
+from marey.muscle.mesh.tet_mesh import IndexArray, TetMesh
 from marey.muscle.muscles.setup import make_edge_graph
 
 CANDIDATES: Final = 8  # triangles with the nearest middles that are looked at for each node
@@ -155,8 +155,3 @@ class SurfaceContact:
         self.node_loads[:] = 0.0
         self.node_loads[self.members[:, 0]] = self.loads
         return changed
-
-    def merge_parts(self, parts: IndexArray) -> IndexArray:
-        """Numbers of parts, with those that touch as one."""
-        ends = parts[self.members[self.active][:, :2]]
-        return find_connected_parts(int(parts.max()) + 1, *ends.T)[1].astype(np.int32)[parts]

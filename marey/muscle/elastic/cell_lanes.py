@@ -109,7 +109,36 @@ def decompose_lanes(w: FloatArray) -> None:
         _store_row(w, V, 1, n, (0.0, 1.0, 0.0))
         _store_row(w, V, 2, n, (0.0, 0.0, 1.0))
     for _ in range(SWEEPS):
-        _sweep_jacobi(w)
+        # One rotation of F^T F and of V in each plane
+        for n in range(LANES):
+            a00, a11, a22 = load_row(w, W, 0, n)
+            a01, a02, a12 = load_row(w, W, 1, n)
+            v00, v01, v02 = load_row(w, V, 0, n)
+            v10, v11, v12 = load_row(w, V, 1, n)
+            v20, v21, v22 = load_row(w, V, 2, n)
+            # The plane (0, 1);
+            t, c, s = _jacobi_rotation(a00, a11, a01)
+            a00, a11, a02, a12 = a00 - t * a01, a11 + t * a01, c * a02 - s * a12, s * a02 + c * a12
+            v00, v01 = c * v00 - s * v01, s * v00 + c * v01
+            v10, v11 = c * v10 - s * v11, s * v10 + c * v11
+            v20, v21 = c * v20 - s * v21, s * v20 + c * v21
+            # the plane (0, 2), where a01 has become zero;
+            t, c, s = _jacobi_rotation(a00, a22, a02)
+            a00, a22, a01, a12 = a00 - t * a02, a22 + t * a02, -s * a12, c * a12
+            v00, v02 = c * v00 - s * v02, s * v00 + c * v02
+            v10, v12 = c * v10 - s * v12, s * v10 + c * v12
+            v20, v22 = c * v20 - s * v22, s * v20 + c * v22
+            # the plane (1, 2), where a02 has become zero.
+            t, c, s = _jacobi_rotation(a11, a22, a12)
+            a11, a22, a01, a02 = a11 - t * a12, a22 + t * a12, c * a01, s * a01
+            v01, v02 = c * v01 - s * v02, s * v01 + c * v02
+            v11, v12 = c * v11 - s * v12, s * v11 + c * v12
+            v21, v22 = c * v21 - s * v22, s * v21 + c * v22
+            _store_row(w, W, 0, n, (a00, a11, a22))
+            _store_row(w, W, 1, n, (a01, a02, 0.0))
+            _store_row(w, V, 0, n, (v00, v01, v02))
+            _store_row(w, V, 1, n, (v10, v11, v12))
+            _store_row(w, V, 2, n, (v20, v21, v22))
     # The largest comes first; each swap turns one sign, so that V stays a rotation.
     for p, q in ((0, LANES), (LANES, 2 * LANES), (0, LANES)):
         for n in range(LANES):
@@ -144,40 +173,6 @@ def decompose_lanes(w: FloatArray) -> None:
         _store_row(w, U, 0, n, (u00, u01, u02))
         _store_row(w, U, 1, n, (u10, u11, u12))
         _store_row(w, U, 2, n, (u20, u21, u22))
-
-
-@kernel
-def _sweep_jacobi(w: FloatArray) -> None:
-    """One rotation of F^T F and of V in each plane."""
-    for n in range(LANES):
-        a00, a11, a22 = load_row(w, W, 0, n)
-        a01, a02, a12 = load_row(w, W, 1, n)
-        v00, v01, v02 = load_row(w, V, 0, n)
-        v10, v11, v12 = load_row(w, V, 1, n)
-        v20, v21, v22 = load_row(w, V, 2, n)
-        # The plane (0, 1);
-        t, c, s = _jacobi_rotation(a00, a11, a01)
-        a00, a11, a02, a12 = a00 - t * a01, a11 + t * a01, c * a02 - s * a12, s * a02 + c * a12
-        v00, v01 = c * v00 - s * v01, s * v00 + c * v01
-        v10, v11 = c * v10 - s * v11, s * v10 + c * v11
-        v20, v21 = c * v20 - s * v21, s * v20 + c * v21
-        # the plane (0, 2), where a01 has become zero;
-        t, c, s = _jacobi_rotation(a00, a22, a02)
-        a00, a22, a01, a12 = a00 - t * a02, a22 + t * a02, -s * a12, c * a12
-        v00, v02 = c * v00 - s * v02, s * v00 + c * v02
-        v10, v12 = c * v10 - s * v12, s * v10 + c * v12
-        v20, v22 = c * v20 - s * v22, s * v20 + c * v22
-        # the plane (1, 2), where a02 has become zero.
-        t, c, s = _jacobi_rotation(a11, a22, a12)
-        a11, a22, a01, a02 = a11 - t * a12, a22 + t * a12, c * a01, s * a01
-        v01, v02 = c * v01 - s * v02, s * v01 + c * v02
-        v11, v12 = c * v11 - s * v12, s * v11 + c * v12
-        v21, v22 = c * v21 - s * v22, s * v21 + c * v22
-        _store_row(w, W, 0, n, (a00, a11, a22))
-        _store_row(w, W, 1, n, (a01, a02, 0.0))
-        _store_row(w, V, 0, n, (v00, v01, v02))
-        _store_row(w, V, 1, n, (v10, v11, v12))
-        _store_row(w, V, 2, n, (v20, v21, v22))
 
 
 @kernel

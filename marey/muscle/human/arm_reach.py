@@ -5,7 +5,7 @@ The arm hangs from its shoulder, a ball joint: two rigid bones in flesh, ten mus
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -339,7 +339,22 @@ def solve_reach(
             joints = Pose(skeleton, before.root_position, between).joint_positions()[elbow_wrist]
             way[k] = mirror * (joints - shoulder)
         before, begin = pose, step
-    controls = follow_way(system, way, places)
+    # Activations (N, M) that keep elbow and wrist on a way, step after step (computed muscle control)
+    from scipy.optimize import lsq_linear
+
+    rows = np.concatenate([places["upper"], places["fore"]])
+    q, a = system.state(), np.zeros(system.num_controls)
+    controls = np.empty((len(way) - 1, len(a)))
+    kept = float(np.exp(-system.dt / FOLLOW_S))
+    effort = FOLLOW_EFFORT * np.eye(len(a))
+    for t in range(len(controls)):
+        aim = way[t + 1].ravel() + kept * (q[rows] - way[t].ravel())
+        after, a = _step_settled(system, q, (a, 0.5 * a, np.zeros_like(a)), t)
+        J = system.jvp(q, a, t, after, np.zeros((len(q), len(a))), np.eye(len(a)))[rows]
+        asked = np.concatenate([aim - after[rows] + J @ a, np.zeros(len(a))])
+        best = np.clip(lsq_linear(np.vstack([J, effort]), asked, bounds=(0.0, 1.0)).x, 0.0, 1.0)
+        q, a = _step_settled(system, q, (best, 0.5 * (best + a), a), t)
+        controls[t] = a
     # Last correction, on the arm that is drawn: the goals alone, by the adjoint
     problem = settings.make_problem(system, max(steps), targets, max(steps))
     enough = 0.5 * problem.goal_weight * CORRECTION_TOL_M**2 * len(wanted)
@@ -357,37 +372,6 @@ def solve_reach(
             )
     assert control is not None
     return ReachResult(control, system, wanted, found, violations, apart, side, shoulder)
-
-
-def follow_way(system: SoftSystem, way: FloatArray, places: Mapping[str, IntArray]) -> FloatArray:
-    r"""Activations ``(N, M)`` that keep elbow and wrist on a way, step after step (computed muscle control).
-
-    .. math:: \min_{0\le a\le1} |p(q, a_0) + J(a - a_0) - p^*|^2 + \lambda |a|^2
-
-    where p is elbow and wrist after the step, J their derivative by the activations, and :math:`p^*` the place on the
-    way with what is left of the present error ([Thelen2003]_).
-
-    Args:
-        system: of the soft arm, at rest.
-        way: of elbow and wrist ``(N + 1, 2, 3)`` [m].
-        places: components of the ends of "upper" and "fore" in a state.
-    """
-    from scipy.optimize import lsq_linear
-
-    rows = np.concatenate([places["upper"], places["fore"]])
-    q, a = system.state(), np.zeros(system.num_controls)
-    found = np.empty((len(way) - 1, len(a)))
-    kept = float(np.exp(-system.dt / FOLLOW_S))
-    effort = FOLLOW_EFFORT * np.eye(len(a))
-    for t in range(len(found)):
-        aim = way[t + 1].ravel() + kept * (q[rows] - way[t].ravel())
-        after, a = _step_settled(system, q, (a, 0.5 * a, np.zeros_like(a)), t)
-        J = system.jvp(q, a, t, after, np.zeros((len(q), len(a))), np.eye(len(a)))[rows]
-        wanted = np.concatenate([aim - after[rows] + J @ a, np.zeros(len(a))])
-        best = np.clip(lsq_linear(np.vstack([J, effort]), wanted, bounds=(0.0, 1.0)).x, 0.0, 1.0)
-        q, a = _step_settled(system, q, (best, 0.5 * (best + a), a), t)
-        found[t] = a
-    return found
 
 
 def _step_settled(

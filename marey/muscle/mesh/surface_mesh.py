@@ -108,7 +108,27 @@ class SurfaceMesh:
         if not file.is_file():
             raise MissingFileError(str(file))
         if file.suffix.lower() == ".obj":
-            vertices, faces = _read_obj(file)
+            # A Wavefront file; groups, normals and textures are passed over
+            points, triangles = list[list[float]](), list[list[int]]()
+            for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+                words = line.split()
+                if not words or words[0] not in ("v", "f"):
+                    continue
+                try:
+                    if words[0] == "v":
+                        x, y, z = (float(word) for word in words[1:4])
+                        points.append([x, y, z])
+                    else:
+                        corners = [int(word.split("/")[0]) for word in words[1:]]
+                        corners = [corner - 1 if corner > 0 else len(points) + corner for corner in corners]
+                        triangles += [[corners[0], b, c] for b, c in pairwise(corners[1:])]
+                except ValueError:
+                    raise FormatError(
+                        f"'{line.strip()[:60]}' is no vertex or face", str(file), number, "Export it again"
+                    ) from None
+            if not triangles:
+                raise FormatError("no faces", str(file), 0, "Give a surface")
+            vertices, faces = np.array(points), np.array(triangles, dtype=np.int32)
         else:
             vertices, blocks = read_mesh_blocks(file)
             polygons = [np.asarray(data) for kind, data in blocks if kind in ("triangle", "quad", "polygon")]
@@ -173,27 +193,3 @@ class SurfaceMesh:
             if abs(missing) <= VOLUME_TOL * self.volume or tries == MAX_TRIES:
                 return mesh
             swell = float(np.clip(swell + missing / area, -0.25 * spacing_m, 0.25 * spacing_m))
-
-
-def _read_obj(file: Path) -> tuple[FloatArray, IndexArray]:
-    """Vertices and triangles of a Wavefront file; groups, normals and textures are passed over."""
-    vertices, faces = list[list[float]](), list[list[int]]()
-    for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
-        words = line.split()
-        if not words or words[0] not in ("v", "f"):
-            continue
-        try:
-            if words[0] == "v":
-                x, y, z = (float(word) for word in words[1:4])
-                vertices.append([x, y, z])
-            else:
-                corners = [int(word.split("/")[0]) for word in words[1:]]
-                corners = [corner - 1 if corner > 0 else len(vertices) + corner for corner in corners]
-                faces += [[corners[0], b, c] for b, c in pairwise(corners[1:])]
-        except ValueError:
-            raise FormatError(
-                f"'{line.strip()[:60]}' is no vertex or face", str(file), number, "Export it again"
-            ) from None
-    if not faces:
-        raise FormatError("no faces", str(file), 0, "Give a surface")
-    return np.array(vertices), np.array(faces, dtype=np.int32)

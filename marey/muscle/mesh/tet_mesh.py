@@ -276,25 +276,6 @@ def sum_by_index(numbers: NDArray[Any], values: NDArray[Any], count: int) -> Flo
     return cast(FloatArray, np.bincount(numbers.ravel(), weights=values, minlength=count))
 
 
-def check_mesh(mesh: TetMesh) -> None:
-    """Check that a mesh can be simulated.
-
-    Raises:
-        InputError: cells are inside out or flat, or nodes belong to no cell; the message numbers them.
-    """
-    if not len(mesh.cells):
-        raise InputError("the mesh has no cell")
-    size = float(np.linalg.norm(np.ptp(mesh.nodes, axis=0)))
-    bad = np.flatnonzero(mesh.volumes <= SLIVER_VOLUME * size**3)
-    if len(bad):
-        raise InputError(
-            f"{len(bad)} cells are inside out or flat: {format_indices(bad)}", "mesh, report = mesh.repair()"
-        )
-    lone = np.setdiff1d(np.arange(len(mesh.nodes)), mesh.cells)
-    if len(lone):
-        raise InputError(f"{len(lone)} nodes belong to no cell: {format_indices(lone)}", "mesh, report = mesh.repair()")
-
-
 def orient_cells(nodes: FloatArray, cells: IndexArray) -> IndexArray:
     """Cells with two corners swapped where the volume was negative."""
     out = cells.copy()

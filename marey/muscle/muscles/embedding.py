@@ -63,7 +63,44 @@ class Embedding:
                     chosen[row] = int(np.argmin(gaps))
                 weights[row] = all_weights[chosen[row]]
         else:
-            chosen, weights = _locate_in_boxes(p, nodes, cells)
+            from scipy.spatial import KDTree
+
+            corners = nodes[cells]
+            # On which side of its cell's centre each corner lies (C, k, d); d is 2 for squares.
+            d = 3 if corners.shape[1] == 8 else 2
+            offset = (corners - corners.mean(axis=1, keepdims=True))[..., :d]
+            signs = np.where(offset >= 0.0, 1.0, -1.0)
+            numbers = ((signs > 0.0) @ (1 << np.arange(d))).astype(np.int64)
+            bad = np.flatnonzero((np.sort(numbers, axis=1) != np.arange(2**d)).any(axis=1))
+            if len(bad):
+                raise InputError(
+                    f"cell {bad[0]} is no box along the axes", "Give squares and cubes unturned, or tetrahedra"
+                )
+            near = np.atleast_2d(
+                KDTree(corners.mean(axis=1)).query(p, k=min(_NUM_CANDIDATES, len(cells)))[1].reshape(len(p), -1)
+            )
+            chosen, weights = np.empty(len(p), dtype=np.int64), np.empty((len(p), cells.shape[1]))
+            for i, point in enumerate(p):
+                tried = np.sort(near[i])
+                box, side = corners[tried][..., :d], signs[tried]
+                # Local coordinates of the point in the boxes that are tried, from -1 to 1, by Newton's method.
+                local: FloatArray = np.zeros((len(tried), d))
+                for _ in range(_NEWTON_STEPS):
+                    factors: FloatArray = 0.5 * (1.0 + side * local[:, None, :])
+                    slopes = np.empty_like(side)
+                    for c in range(d):
+                        slopes[..., c] = 0.5 * side[..., c] * np.prod(np.delete(factors, c, axis=2), axis=2)
+                    residual = point[:d] - np.einsum("bk,bkc->bc", np.prod(factors, axis=2), box)
+                    jacobian = np.einsum("bkc,bkd->bcd", box, slopes)
+                    step = np.asarray(np.linalg.solve(jacobian, residual[..., None]), dtype=np.float64)[..., 0]
+                    local = local + np.clip(step, -4.0, 4.0)
+                    if np.abs(step).max() < INSIDE_TOL:
+                        break
+                beyond = np.maximum(np.abs(local) - 1.0, 0.0).max(axis=1)
+                inside = np.flatnonzero(beyond <= INSIDE_TOL)
+                best = int(inside[0]) if len(inside) else int(np.argmin(beyond))
+                chosen[i] = tried[best]
+                weights[i] = np.prod(0.5 * (1.0 + side[best] * local[best]), axis=1)
         corners = nodes[cells[chosen]]
         # Distance from each point to its cell, from above: to the point of the weights without the negative ones.
         held = np.maximum(weights, 0.0)
@@ -127,46 +164,6 @@ def is_simplex(nodes: FloatArray, cells: NDArray[np.integer]) -> bool:
     """Whether the cells are tetrahedra or triangles; four nodes in the plane are a square."""
     width = cells.shape[1]
     return width == 3 or (width == 4 and not is_flat(nodes))
-
-
-def _locate_in_boxes(p: FloatArray, nodes: FloatArray, cells: NDArray[np.integer]) -> tuple[IntArray, FloatArray]:
-    from scipy.spatial import KDTree
-
-    corners = nodes[cells]
-    # On which side of its cell's centre each corner lies (C, k, d); d is 2 for squares.
-    d = 3 if corners.shape[1] == 8 else 2
-    offset = (corners - corners.mean(axis=1, keepdims=True))[..., :d]
-    signs = np.where(offset >= 0.0, 1.0, -1.0)
-    numbers = ((signs > 0.0) @ (1 << np.arange(d))).astype(np.int64)
-    bad = np.flatnonzero((np.sort(numbers, axis=1) != np.arange(2**d)).any(axis=1))
-    if len(bad):
-        raise InputError(f"cell {bad[0]} is no box along the axes", "Give squares and cubes unturned, or tetrahedra")
-    near = np.atleast_2d(
-        KDTree(corners.mean(axis=1)).query(p, k=min(_NUM_CANDIDATES, len(cells)))[1].reshape(len(p), -1)
-    )
-    chosen, weights = np.empty(len(p), dtype=np.int64), np.empty((len(p), cells.shape[1]))
-    for i, point in enumerate(p):
-        tried = np.sort(near[i])
-        box, side = corners[tried][..., :d], signs[tried]
-        # Local coordinates of the point in the boxes that are tried, from -1 to 1, by Newton's method.
-        local: FloatArray = np.zeros((len(tried), d))
-        for _ in range(_NEWTON_STEPS):
-            factors: FloatArray = 0.5 * (1.0 + side * local[:, None, :])
-            slopes = np.empty_like(side)
-            for c in range(d):
-                slopes[..., c] = 0.5 * side[..., c] * np.prod(np.delete(factors, c, axis=2), axis=2)
-            residual = point[:d] - np.einsum("bk,bkc->bc", np.prod(factors, axis=2), box)
-            jacobian = np.einsum("bkc,bkd->bcd", box, slopes)
-            step = np.asarray(np.linalg.solve(jacobian, residual[..., None]), dtype=np.float64)[..., 0]
-            local = local + np.clip(step, -4.0, 4.0)
-            if np.abs(step).max() < INSIDE_TOL:
-                break
-        beyond = np.maximum(np.abs(local) - 1.0, 0.0).max(axis=1)
-        inside = np.flatnonzero(beyond <= INSIDE_TOL)
-        best = int(inside[0]) if len(inside) else int(np.argmin(beyond))
-        chosen[i] = tried[best]
-        weights[i] = np.prod(0.5 * (1.0 + side[best] * local[best]), axis=1)
-    return chosen, weights
 
 
 NUM_NEAR_CELLS: Final = 24  # cells asked for each point, nearest centres first

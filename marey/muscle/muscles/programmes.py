@@ -301,7 +301,30 @@ def load_programmes(path: str | Path) -> dict[str, ActivationProgramme]:
     if not file.is_file():
         raise MissingFileError(str(path))
     if file.suffix.lower() == ".csv":
-        return _load_csv(file)
+        # A table of keys: the first column is the time, each other one an activation
+        with file.open(newline="", encoding="utf-8-sig") as stream:
+            rows = [row for row in csv.reader(stream) if row]
+        if not rows or rows[0][0].strip() != "time_s" or len(rows[0]) < 2:
+            raise FormatError("the first row names no columns", str(file), 1, "Write time_s,NAME,NAME,...")
+        names = [name.strip() for name in rows[0][1:]]
+        table: list[list[float]] = []
+        for line, row in enumerate(rows[1:], start=2):
+            if len(row) != len(rows[0]):
+                what = f"expected {len(rows[0])} values, found {len(row)}"
+                raise FormatError(what, str(file), line, "Check that the row is whole")
+            try:
+                table.append([float(text) for text in row])
+            except ValueError:
+                raise FormatError(f"'{','.join(row)}' holds no numbers", str(file), line, "Write numbers") from None
+            if not np.isfinite(table[-1]).all():
+                raise FormatError("a value is not finite", str(file), line, "Write finite numbers")
+        values = np.array(table)
+        if len(values) == 0:
+            raise FormatError("there are no rows", str(file), 2, "Write a row for each time")
+        try:
+            return {name: Keyframed(values[:, 0], values[:, i + 1]) for i, name in enumerate(names)}
+        except InputError as error:
+            raise FormatError(error.what, str(file), 2, error.fix or "Mend the column") from None
     tables, place = parse_toml(read_toml_text(file, "programme"), str(file))
     out: dict[str, ActivationProgramme] = {}
     for name, table in tables.items():
@@ -313,29 +336,3 @@ def load_programmes(path: str | Path) -> dict[str, ActivationProgramme]:
         except (InputError, UnknownNameError) as error:
             here.fail(str(error).rstrip("."), "Mend the table")
     return out
-
-
-def _load_csv(file: Path) -> dict[str, ActivationProgramme]:
-    with file.open(newline="", encoding="utf-8-sig") as stream:
-        rows = [row for row in csv.reader(stream) if row]
-    if not rows or rows[0][0].strip() != "time_s" or len(rows[0]) < 2:
-        raise FormatError("the first row names no columns", str(file), 1, "Write time_s,NAME,NAME,...")
-    names = [name.strip() for name in rows[0][1:]]
-    table: list[list[float]] = []
-    for line, row in enumerate(rows[1:], start=2):
-        if len(row) != len(rows[0]):
-            what = f"expected {len(rows[0])} values, found {len(row)}"
-            raise FormatError(what, str(file), line, "Check that the row is whole")
-        try:
-            table.append([float(text) for text in row])
-        except ValueError:
-            raise FormatError(f"'{','.join(row)}' holds no numbers", str(file), line, "Write numbers") from None
-        if not np.isfinite(table[-1]).all():
-            raise FormatError("a value is not finite", str(file), line, "Write finite numbers")
-    values = np.array(table)
-    if len(values) == 0:
-        raise FormatError("there are no rows", str(file), 2, "Write a row for each time")
-    try:
-        return {name: Keyframed(values[:, 0], values[:, i + 1]) for i, name in enumerate(names)}
-    except InputError as error:
-        raise FormatError(error.what, str(file), 2, error.fix or "Mend the column") from None

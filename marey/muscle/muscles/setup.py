@@ -17,7 +17,14 @@ from numpy.typing import NDArray
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen
 from marey.muscle.muscles.embedding import Embedding, SparseMatrix, is_flat, is_simplex
 from marey.muscle.muscles.spline import HILL_CURVES, ActivationSpline
-from marey.muscle.muscles.transfer import HillSegments, MuscleArrays, make_mixing_matrix, update_points
+from marey.muscle.muscles.transfer import (
+    HillSegments,
+    MuscleArrays,
+    invert_by_rank,
+    iterate_gradient,
+    solve_gram_pcg,
+    update_points,
+)
 
 REGION_KINDS: Final = ("voronoi", "cell", "radius")
 MIN_INERTIA_RATIO: Final = 1e-6  # [-] smallest to largest moment of inertia: below, a region is a line and cannot turn
@@ -283,6 +290,19 @@ def compile_splines(host: HostBody, splines: Sequence[ActivationSpline]) -> tupl
         first = last
     pairs, rest, k, c, laws, *hill = (np.concatenate(column) for column in zip(*rows, strict=True))
     count = len(whole.nodes)
+    # How forces of points are mixed before the transpose spreads them; empty where they are not
+    A = regions.matrix(host.masses)
+    if host.transfer not in ("pinv", "gradient", "pcg"):
+        mixing = np.zeros((0, 0))
+    else:
+        gram = np.asarray((A @ A.T).toarray())
+        if host.transfer == "pinv":
+            mixing = invert_by_rank(gram)
+        elif host.transfer == "gradient":
+            mixing = iterate_gradient(gram)
+        else:
+            feasible = gram @ invert_by_rank(gram)
+            mixing = feasible @ solve_gram_pcg(gram, feasible)
     arrays = MuscleArrays(
         **loads,
         cells_carry=np.array([int(host.transfer not in ("conservative", "virtual_work"))]),
@@ -295,7 +315,7 @@ def compile_splines(host: HostBody, splines: Sequence[ActivationSpline]) -> tupl
         damping=c,
         laws=laws,
         hill=HillSegments(*hill),
-        mix=make_mixing_matrix(host.transfer, regions.matrix(host.masses)),
+        mix=mixing,
         points=np.zeros((count, 3)),
         velocities=np.zeros((count, 3)),
         levers=np.zeros((count, 3)),

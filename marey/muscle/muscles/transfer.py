@@ -30,7 +30,6 @@ import numpy as np
 
 from marey.base import ConvergenceError, FloatArray, InputError, IntArray, inline_kernel, kernel
 from marey.lie.kernels import Vector, add3, cross, dot, norm, row3, scale3
-from marey.muscle.muscles.embedding import SparseMatrix
 from marey.muscle.muscles.spline import compute_hill_slopes
 
 SPRING, HILL = 0, 1  # laws of a segment
@@ -87,7 +86,7 @@ class MuscleArrays(NamedTuple):
 
 
 @kernel
-def _clear_rows(rows: FloatArray) -> None:
+def clear_rows(rows: FloatArray) -> None:
     """Set rows of three to zero; by loops, as a slice takes a second to compile."""
     for i in range(rows.shape[0]):
         for c in range(3):
@@ -105,19 +104,6 @@ def _weighted_sums(starts: IntArray, nodes: IntArray, weights: FloatArray, x: Fl
             b += w * x[j, 1]
             c += w * x[j, 2]
         out[i, 0], out[i, 1], out[i, 2] = a, b, c
-
-
-@kernel
-def _sum_states(a: MuscleArrays, x: FloatArray, v: FloatArray) -> None:
-    """Weighted sums of positions and velocities for each point, in one pass: the additions of both overlap."""
-    for i in range(a.points.shape[0]):
-        p0, p1, p2, u0, u1, u2 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        for e in range(np.uint32(a.starts[i]), np.uint32(a.starts[i + 1])):
-            j, w = np.uint32(a.nodes[e]), a.weights[e]
-            p0, p1, p2 = p0 + w * x[j, 0], p1 + w * x[j, 1], p2 + w * x[j, 2]
-            u0, u1, u2 = u0 + w * v[j, 0], u1 + w * v[j, 1], u2 + w * v[j, 2]
-        a.points[i, 0], a.points[i, 1], a.points[i, 2] = p0, p1, p2
-        a.velocities[i, 0], a.velocities[i, 1], a.velocities[i, 2] = u0, u1, u2
 
 
 @inline_kernel
@@ -216,7 +202,7 @@ def _turn_points(arrays: MuscleArrays, x: FloatArray) -> None:
             continue
         # A = sum of w x r^T over the region
         first, last, A = arrays.starts[i], arrays.starts[i + 1], work[0]
-        _clear_rows(A)
+        clear_rows(A)
         for e in range(first, last):
             j, w = arrays.nodes[e], arrays.shares[e]
             for c in range(3):  # arms at rest add up to nothing, so the centre need not be taken off
@@ -328,10 +314,18 @@ def evaluate_segments(
         _weighted_sums(arrays.cell_starts, arrays.cell_nodes, arrays.cell_weights, x, arrays.points)
         _weighted_sums(arrays.cell_starts, arrays.cell_nodes, arrays.cell_weights, v, arrays.velocities)
     else:
-        _sum_states(arrays, x, v)
+        # Weighted sums of positions and velocities for each point, in one pass: the additions of both overlap
+        for i in range(arrays.points.shape[0]):
+            p0, p1, p2, u0, u1, u2 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+            for e in range(np.uint32(arrays.starts[i]), np.uint32(arrays.starts[i + 1])):
+                j, w = np.uint32(arrays.nodes[e]), arrays.weights[e]
+                p0, p1, p2 = p0 + w * x[j, 0], p1 + w * x[j, 1], p2 + w * x[j, 2]
+                u0, u1, u2 = u0 + w * v[j, 0], u1 + w * v[j, 1], u2 + w * v[j, 2]
+            arrays.points[i, 0], arrays.points[i, 1], arrays.points[i, 2] = p0, p1, p2
+            arrays.velocities[i, 0], arrays.velocities[i, 1], arrays.velocities[i, 2] = u0, u1, u2
         _turn_points(arrays, x)
         _turn_velocities(arrays, v, arrays.velocities)
-    _clear_rows(forces)
+    clear_rows(forces)
     for s in range(arrays.segments.shape[0]):
         i, j = arrays.segments[s, 0], arrays.segments[s, 1]
         dx = arrays.points[j, 0] - arrays.points[i, 0]
@@ -366,37 +360,6 @@ def evaluate_segments(
             for q in range(3):
                 blocks[s, r, q] = (h * h * (k - across) + h * c) * e[r] * e[q]
             blocks[s, r, r] += h * h * across
-
-
-@kernel
-def add_muscle_product(
-    arrays: MuscleArrays, blocks: FloatArray, v: FloatArray, out: FloatArray, work: FloatArray
-) -> None:
-    """Add the muscles' part of an implicit matrix times v ``(V, 3)`` to out; ``work`` is ``(2, N, 3)``."""
-    u, f = work[0], work[1]
-    gather_velocities(arrays, v, u)
-    _clear_rows(f)
-    for s in range(arrays.segments.shape[0]):
-        i, j = arrays.segments[s, 0], arrays.segments[s, 1]
-        dx, dy, dz = u[j, 0] - u[i, 0], u[j, 1] - u[i, 1], u[j, 2] - u[i, 2]
-        for r in range(3):
-            g = blocks[s, r, 0] * dx + blocks[s, r, 1] * dy + blocks[s, r, 2] * dz
-            f[i, r] -= g
-            f[j, r] += g
-    scatter_forces(arrays, f, out)
-
-
-@kernel
-def add_muscle_diagonal(arrays: MuscleArrays, blocks: FloatArray, out: FloatArray) -> None:
-    """Add the muscles' diagonal blocks, without the turn of regions, to ``(V, 3, 3)``: for a preconditioner."""
-    for s in range(arrays.segments.shape[0]):
-        for side in range(2):
-            i = arrays.segments[s, side]
-            for e in range(arrays.starts[i], arrays.starts[i + 1]):
-                j, w = arrays.nodes[e], arrays.weights[e] * arrays.weights[e]
-                for r in range(3):
-                    for c in range(3):
-                        out[j, r, c] += w * blocks[s, r, c]
 
 
 TRANSFERS: Final = ("conservative", "virtual_work", "transpose", "pinv", "gradient", "pcg")
@@ -449,16 +412,3 @@ def solve_gram_pcg(gram: FloatArray, b: FloatArray) -> FloatArray:
         rz = np.sum(r * z, axis=0)
         p = z + np.divide(rz, last, out=np.zeros_like(rz), where=last > 0.0) * p
     raise ConvergenceError("conjugate gradients did not settle: points share a region. Use 'pinv'", report=y)
-
-
-def make_mixing_matrix(method: str, A: SparseMatrix) -> FloatArray:
-    """How forces of points are mixed before the transpose spreads them ``(N, N)``; empty where they are not."""
-    if method not in ("pinv", "gradient", "pcg"):
-        return np.zeros((0, 0))
-    gram = np.asarray((A @ A.T).toarray())
-    if method == "pinv":
-        return invert_by_rank(gram)
-    if method == "gradient":
-        return iterate_gradient(gram)
-    feasible = gram @ invert_by_rank(gram)
-    return feasible @ solve_gram_pcg(gram, feasible)

@@ -78,7 +78,20 @@ class InteriorPoint:
     ) -> tuple[InteriorIterate, int]:
         """Point whose gap is below the tolerance, and how many factorisations it took."""
         self.gradient, self.sides, self.low, self.high = gradient, sides, low, high
-        point, self.num_factors = self._start(), 0
+        # Start inside the box, with slacks that hold every row
+        sides, width = self.sides, self.high - self.low
+        d = np.clip(0.0, self.low + START_BOX * width, self.high - START_BOX * width)
+        distance = sides.signs * (self.jacobian @ d)[sides.rows] - sides.ends
+        s, t = np.maximum(-distance, 0.0) + START_SLACK, np.maximum(distance, 0.0) + START_SLACK
+        span = sides.penalty - sides.floors
+        w = np.where(sides.floors < 0.0, 0.5, START_SHARE) * span
+        total, count = float(s @ w) + float(t @ (span - w)), 2 * s.size
+        if not count:  # without rows the gradient bounds the multipliers of the box
+            total, count = float(np.abs(self.gradient) @ width), max(d.size, 1)
+        gap = total / count + 1e-9
+        above, below = self._room(d)
+        point = InteriorIterate(d, s, t, w, span - w, START_BOX_GAP * gap / below, START_BOX_GAP * gap / above)
+        self.num_factors = 0
         scale = 1.0 + float(np.abs(gradient).max(initial=0.0))
         while self.num_factors < max_steps:
             gap = self._gap(point)
@@ -122,20 +135,6 @@ class InteriorPoint:
             except np.linalg.LinAlgError:  # limited by rounding: return the current point
                 break
         return point, self.num_factors
-
-    def _start(self) -> InteriorIterate:
-        sides, width = self.sides, self.high - self.low
-        d = np.clip(0.0, self.low + START_BOX * width, self.high - START_BOX * width)
-        distance = sides.signs * (self.jacobian @ d)[sides.rows] - sides.ends
-        s, t = np.maximum(-distance, 0.0) + START_SLACK, np.maximum(distance, 0.0) + START_SLACK
-        span = sides.penalty - sides.floors
-        w = np.where(sides.floors < 0.0, 0.5, START_SHARE) * span
-        total, count = float(s @ w) + float(t @ (span - w)), 2 * s.size
-        if not count:  # without rows the gradient bounds the multipliers of the box
-            total, count = float(np.abs(self.gradient) @ width), max(d.size, 1)
-        gap = total / count + 1e-9
-        above, below = self._room(d)
-        return InteriorIterate(d, s, t, w, span - w, START_BOX_GAP * gap / below, START_BOX_GAP * gap / above)
 
     def _room(self, d: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Distance from the upper and from the lower bounds, which rounding may have reached."""

@@ -92,28 +92,6 @@ def find_near_contacts(
 
 
 @kernel
-def write_tangents(n: FloatArray, x: float, y: float, z: float, out: FloatArray) -> float:
-    """Write two directions in a plane, the first along a velocity; return the speed along it."""
-    # Part of the velocity within the plane
-    fall = n[0] * x + n[1] * y + n[2] * z
-    x, y, z = x - fall * n[0], y - fall * n[1], z - fall * n[2]
-    speed = sqrt(x * x + y * y + z * z)
-    if speed > 1e-6:
-        out[0, 0], out[0, 1], out[0, 2] = x / speed, y / speed, z / speed
-    else:
-        # A point at rest: any direction in the plane
-        a, b, c = (1.0, 0.0, 0.0) if abs(n[0]) < 0.7 else (0.0, 0.0, 1.0)
-        part = a * n[0] + b * n[1] + c * n[2]
-        a, b, c = a - part * n[0], b - part * n[1], c - part * n[2]
-        length = sqrt(a * a + b * b + c * c)
-        out[0, 0], out[0, 1], out[0, 2] = a / length, b / length, c / length
-    # The second direction completes the frame: n x t
-    t = out[0]
-    out[1, 0], out[1, 1], out[1, 2] = n[1] * t[2] - n[2] * t[1], n[2] * t[0] - n[0] * t[2], n[0] * t[1] - n[1] * t[0]
-    return speed
-
-
-@kernel
 def _begin_row(out: RowTable, i: int, owner: int, slot: int, bound: float, mu: float) -> None:
     out.b[i], out.owners[i], out.slots[i] = bound, owner, slot
     out.lower[i], out.upper[i], out.partners[i], out.grips[i] = 0.0, np.inf, -1, mu
@@ -160,7 +138,23 @@ def write_contact_rows(
         bound = -gap / dt if gap >= 0.0 else min(-planes.gammas[p] * gap / dt, RECOVERY)
         touches = gap + dt * fall <= TOUCH_M and mode != FRICTIONLESS and mu > 0.0
         # Tangents along the slip, and the speed that pulls a standing corner back to its anchor
-        slip, kept = write_tangents(n, speeds[c, 0], speeds[c, 1], speeds[c, 2], axes), 0.0
+        u, v, w = speeds[c, 0] - fall * n[0], speeds[c, 1] - fall * n[1], speeds[c, 2] - fall * n[2]
+        slip = sqrt(u * u + v * v + w * w)
+        if slip > 1e-6:
+            axes[0, 0], axes[0, 1], axes[0, 2] = u / slip, v / slip, w / slip
+        else:
+            # A point at rest: any direction in the plane
+            a, e, h = (1.0, 0.0, 0.0) if abs(n[0]) < 0.7 else (0.0, 0.0, 1.0)
+            part = a * n[0] + e * n[1] + h * n[2]
+            a, e, h = a - part * n[0], e - part * n[1], h - part * n[2]
+            length = sqrt(a * a + e * e + h * h)
+            axes[0, 0], axes[0, 1], axes[0, 2] = a / length, e / length, h / length
+        # The second direction completes the frame: n x t
+        t = axes[0]
+        axes[1, 0] = n[1] * t[2] - n[2] * t[1]
+        axes[1, 1] = n[2] * t[0] - n[0] * t[2]
+        axes[1, 2] = n[0] * t[1] - n[1] * t[0]
+        kept = 0.0
         for r in range(3):
             held = memory.anchored[p, s]
             pull[r] = planes.gammas[p] * (memory.anchors[p, s, r] - near.places[c, r]) / dt if held else 0.0

@@ -145,29 +145,6 @@ def _solve_free(programme: BoundedProgramme, x: FloatArray, active: ActiveSet, c
 
 
 @kernel
-def _step_to_bounds(programme: BoundedProgramme, x: FloatArray, active: ActiveSet, count: int) -> int:
-    """Move the free unknowns to their target, or as far as bounds allow; return which of them is at one, or -1."""
-    lower, upper, free = programme.lower, programme.upper, active.free
-    z = _solve_free(programme, x, active, count)
-    # Ratio test: the largest part of the step that keeps all within their bounds
-    part, blocking = 1.0, -1
-    for n in range(count):
-        i = free[n]
-        if z[n] < lower[i] or z[n] > upper[i]:
-            way = ((lower[i] if z[n] < lower[i] else upper[i]) - x[i]) / (z[n] - x[i])
-            if way < part or blocking < 0:
-                part, blocking = min(way, 1.0), n
-    for n in range(count):
-        i = free[n]
-        x[i] = z[n] if blocking < 0 else x[i] + part * (z[n] - x[i])
-    # The blocking unknown lies on its bound exactly
-    if blocking >= 0:
-        i = free[blocking]
-        x[i] = lower[i] if z[blocking] < lower[i] else upper[i]
-    return blocking
-
-
-@kernel
 def solve_bounded(
     programme: BoundedProgramme,
     kept: BoolArray,
@@ -202,7 +179,24 @@ def solve_bounded(
     changes, newest = 0, -1
     while changes <= max_changes:
         # Newton step in the free unknowns, up to the first bound
-        blocking = _step_to_bounds(programme, x, active, count)
+        # Move the free unknowns to their target, or as far as bounds allow
+        low, high, free = programme.lower, programme.upper, active.free
+        z = _solve_free(programme, x, active, count)
+        # Ratio test: the largest part of the step that keeps all within their bounds
+        part, blocking = 1.0, -1
+        for n in range(count):
+            i = free[n]
+            if z[n] < low[i] or z[n] > high[i]:
+                way = ((low[i] if z[n] < low[i] else high[i]) - x[i]) / (z[n] - x[i])
+                if way < part or blocking < 0:
+                    part, blocking = min(way, 1.0), n
+        for n in range(count):
+            i = free[n]
+            x[i] = z[n] if blocking < 0 else x[i] + part * (z[n] - x[i])
+        # The blocking unknown lies on its bound exactly
+        if blocking >= 0:
+            i = free[blocking]
+            x[i] = low[i] if z[blocking] < low[i] else high[i]
         if blocking >= 0:
             i = active.free[blocking]
             shut[i] = i == newest  # back at once: rounding brought it in

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from marey.base import FloatArray, InputError
+from marey.base import InputError
 from marey.kinematics.ik.joint_types import TypedBody
 from marey.kinematics.ik.problem import Guess, SolverInputs, SolverOutcome
 from marey.kinematics.ik.state import OUT_OF_ITERATIONS, REACHED, STATIONARY
@@ -50,7 +50,14 @@ def solve_quasi_newton(run: SolverInputs, guess: Guess, method: str) -> SolverOu
         is_down = d @ g < 0.0 if method == "active-set-qn" else (trial - z) @ g < 0.0
         if not is_down:
             d, fallbacks, inverse = np.where(free, -g, 0.0), fallbacks + 1, np.eye(len(z))
-        longest = _first_bound(z, d, low, high) if method == "active-set-qn" else 1.0
+        if method == "active-set-qn":
+            # Length of the step at which the first coordinate meets a bound
+            with np.errstate(divide="ignore", invalid="ignore"):
+                room = np.where(d > 0.0, (high - z) / d, np.where(d < 0.0, (low - z) / d, np.inf))
+            ahead = room[np.isfinite(room) & (room > 0.0)]
+            longest = float(ahead.min(initial=np.inf))
+        else:
+            longest = 1.0
         length, found = min(1.0, longest), False
         while length >= MIN_STEP:
             trial = np.clip(z + length * d, low, high)
@@ -78,11 +85,3 @@ def solve_quasi_newton(run: SolverInputs, guess: Guess, method: str) -> SolverOu
     pose = body.pose(z)
     guess.root[:], guess.wxyz[:], run.errors[:] = pose.root, pose.wxyz, e
     return SolverOutcome(stop, count, tries, cost, slope)
-
-
-def _first_bound(z: FloatArray, d: FloatArray, low: FloatArray, high: FloatArray) -> float:
-    """Length of the step along d at which the first coordinate meets a bound."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        room = np.where(d > 0.0, (high - z) / d, np.where(d < 0.0, (low - z) / d, np.inf))
-    ahead = room[np.isfinite(room) & (room > 0.0)]
-    return float(ahead.min(initial=np.inf))

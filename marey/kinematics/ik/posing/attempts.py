@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
 from math import sqrt
 from typing import Final
 
@@ -15,7 +16,7 @@ from marey.kinematics.ik.methods import find_method, solve_dual_pose, solve_proj
 from marey.kinematics.ik.posing.defaults import STUB_MOBILITY, anatomical_mobility, animal_mobility
 from marey.kinematics.ik.posing.recheck import measure_blocks
 from marey.kinematics.ik.problem import Guess, IKProblem, Root, SolverInputs, SolverOutcome, compile_problem
-from marey.kinematics.ik.starts import PosedBody, build_metric, build_space, generate_restarts
+from marey.kinematics.ik.starts import NO_METRIC, PosedBody, build_space, generate_restarts
 from marey.kinematics.ik.state import POINT, REACHED, PosePrior
 from marey.kinematics.ik.tasks import PointTask, Task
 from marey.kinematics.limits.anatomy.check import measure_violation as measure_anatomical_violation
@@ -85,6 +86,10 @@ def build_solver_inputs(
     history: FloatArray,
 ) -> SolverInputs:
     """Everything a solver needs but the guess."""
+    # Room for the kinetic metric, written at the start of each frame; empty for other variants
+    metric = NO_METRIC
+    if body.model is not None and variant == "kinetic":
+        metric = np.zeros((6 + body.model.num_components, 6 + body.model.num_components))
     return SolverInputs(
         problem,
         targets,
@@ -94,7 +99,7 @@ def build_solver_inputs(
         max_iterations,
         variant,
         step,
-        build_metric(body, variant),
+        metric,
         history,
         np.zeros((len(targets), 3)),
     )
@@ -197,7 +202,9 @@ def solve_nearest_posture(run: SolverInputs, guess: Guess) -> SolverOutcome | No
     problem, posed, spent, tries = run.problem.with_pin_weight(SOFT_PINS[0]), guess.copy(), 0, 0
     for stiffness in POSTURE_STIFFNESS:
         springs = PosePrior(mobility, stiffness * weights, guess.wxyz.copy(), guess.root.copy())
-        stage = run._replace(problem=problem.with_springs(springs), max_iterations=count)
+        # The same tasks with springs to the guess, which are brought to rest
+        drawn = replace(problem.with_layout(problem.layout._replace(springs=springs)), seek_optimum=True)
+        stage = run._replace(problem=drawn, max_iterations=count)
         found = solve_projected_lm(stage, posed)
         spent, tries = spent + found.iterations, tries + found.evaluations
     found = solve_projected_lm(run._replace(max_iterations=count), posed)

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError
+from marey.base import BoolArray, FloatArray
 from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD, DualStep, StopRule
 from marey.kinematics.ik.methods import (
     START_DAMPING,
@@ -26,7 +26,7 @@ from marey.kinematics.ik.pace import MIN_JOINT_STEP_RAD, ClipSolution, limit_pos
 from marey.kinematics.ik.posing.attempts import solve_with_restarts
 from marey.kinematics.ik.posing.recheck import measure_blocks
 from marey.kinematics.ik.problem import Guess, SolverInputs, SolverOutcome
-from marey.kinematics.ik.starts import PosedBody, find_middle
+from marey.kinematics.ik.starts import PosedBody
 from marey.kinematics.ik.state import (
     LOOK_AT,
     ORIENTATION,
@@ -34,7 +34,6 @@ from marey.kinematics.ik.state import (
     STATIONARY,
     Goals,
     PoseArrays,
-    SpeedLimits,
     evaluate_goals,
 )
 from marey.kinematics.limits.contract import JointLimits
@@ -64,19 +63,6 @@ def body_reach(skeleton: Skeleton) -> float:
     """Distance of the joint that is farthest from the root, at rest [m]."""
     rest = skeleton.rest_positions()
     return max(float(np.linalg.norm(rest - rest[0], axis=1).max()), 1e-3)
-
-
-def build_speed_limits(body: PosedBody, limits: JointLimits | None, max_turn: float | None) -> SpeedLimits:
-    """Largest step of a pose per frame, and the middle of its limits.
-
-    Raises:
-        InputError: ``max_turn`` is not above 0.
-    """
-    most = np.inf if max_turn is None else float(max_turn)
-    if not most > 0.0:
-        raise InputError(f"max_turn is {max_turn}", "Give a positive number, or None for no bound")
-    middle = np.zeros((0, 4)) if limits is None else find_middle(limits)
-    return SpeedLimits(most, LIMB_FRACTION * body_reach(body.skeleton), middle)
 
 
 def solve_frames(
@@ -155,7 +141,22 @@ def follow_branch(
     if float(turns.max()) <= allowed:
         return None
     steps = int(np.clip(np.ceil(way_m / SUBSTEP_M), MIN_SUBSTEPS, MAX_SUBSTEPS))
-    targets = divide_way(run, both.places[0], SO3(both.world[0]), steps)
+    # Targets on their way from where the blocks are to where they should be
+    blocks, parts = run.problem.layout.blocks, np.linspace(0.0, 1.0, steps + 1)[:, None]
+    targets = np.repeat(run.targets[None], steps + 1, axis=0)
+    for row, kind in enumerate(blocks.kinds.tolist()):
+        frame, place = SO3(both.world[0])[int(blocks.joints[row])], both.places[0][row]
+        if row >= len(run.problem.goals) or not run.active[row]:
+            # Pins stay where they are
+            continue
+        if kind == ORIENTATION:
+            whole = (frame.inverse() @ SO3(run.targets[row])).log()
+            targets[:, row] = (frame @ SO3.exp(parts * whole)).wxyz
+            continue
+        if kind == LOOK_AT:
+            # The point that the gaze meets now, as far away as the target
+            place = place + np.linalg.norm(run.targets[row, :3] - place) * (frame @ blocks.aims[row])
+        targets[:, row, :3] = place + parts * (run.targets[row, :3] - place)
     # Short steps; one that would turn a joint too far is taken a part of the way, and pins are met again
     here, outcome, is_held, spent, tries = first.copy(), SolverOutcome(REACHED, 0, 0, 0.0, 0.0), False, 0, 0
     # What is far heavier than the lightest goal, or of a higher priority, is met again like a pin
@@ -211,23 +212,3 @@ def interpolate_pose(first: Guess, second: Guess, part: float, body: PosedBody) 
     if body.model is not None:
         second.x[:] = first.x + part * (second.x - first.x)
         second.wxyz[1:] = body.model.rotations(second.x[None]).wxyz[0, 1:]
-
-
-def divide_way(run: SolverInputs, places: FloatArray, world: SO3, steps: int) -> FloatArray:
-    """Targets ``(steps + 1, B, 4)`` on their way from where the blocks are to where they should be."""
-    blocks, parts = run.problem.layout.blocks, np.linspace(0.0, 1.0, steps + 1)[:, None]
-    targets = np.repeat(run.targets[None], steps + 1, axis=0)
-    for row, kind in enumerate(blocks.kinds.tolist()):
-        frame, place = world[int(blocks.joints[row])], places[row]
-        if row >= len(run.problem.goals) or not run.active[row]:
-            # Pins stay where they are
-            continue
-        if kind == ORIENTATION:
-            turn = (frame.inverse() @ SO3(run.targets[row])).log()
-            targets[:, row] = (frame @ SO3.exp(parts * turn)).wxyz
-            continue
-        if kind == LOOK_AT:
-            # The point that the gaze meets now, as far away as the target
-            place = place + np.linalg.norm(run.targets[row, :3] - place) * (frame @ blocks.aims[row])
-        targets[:, row, :3] = place + parts * (run.targets[row, :3] - place)
-    return targets

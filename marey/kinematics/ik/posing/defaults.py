@@ -8,7 +8,7 @@ from typing import Final, Literal, cast
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError
+from marey.base import FloatArray, InputError
 from marey.kinematics.ik.problem import ROOTS, Root, joint_index, list_ancestors, moving_chain
 from marey.kinematics.ik.starts import PosedBody
 from marey.kinematics.ik.tasks import ComTask, GoalTask, LookAtTask, OrientationTask, PointTask, PoseTask, Task
@@ -79,15 +79,6 @@ def anatomical_mobility(skeleton: Skeleton) -> FloatArray:
     return mobility
 
 
-def keep_trunk(start: Pose, tasks: Sequence[Task]) -> list[PoseTask]:
-    """Springs of trunk and collars towards a start pose, below the goals; none where the tasks have springs."""
-    roles = role_map(start.skeleton)
-    joints = tuple(roles[role] for role in TRUNK if role in roles)
-    if not joints or any(isinstance(task, PoseTask) for task in tasks):
-        return []
-    return [PoseTask(start, joints=joints, weight=TRUNK_WEIGHT)]
-
-
 @lru_cache(maxsize=64)
 def animal_mobility(skeleton: Skeleton) -> FloatArray:
     """How readily the joints of an animal move ``(J,)``: those that carry several limbs, its trunk, after the limbs."""
@@ -121,12 +112,34 @@ def plant_feet(body: PosedBody, tasks: Sequence[Task], start: Pose | None, root:
     goals = [task for task in tasks if not isinstance(task, PoseTask)]
     pose = start if start is not None else body.model.mean if body.model is not None else Pose.rest(skeleton)
     positions, frames = joint_frames(skeleton, pose.root_position[None], pose.rotations.wxyz[None])
-    paws = [] if ankles else find_standing_ends(skeleton, positions[0])
+    if ankles:
+        paws = list[int]()
+    else:
+        # An animal stands on four or more ends of limbs: those lower than a quarter of the way from the lowest joint
+        # up to the root
+        places = positions[0]
+        bottom = float(places[:, 1].min())
+        low = bottom + STANDING_PART * (float(places[0, 1]) - bottom)
+        ends = [handle.joint for handle in list_handles(skeleton) if handle.kind == "end"]
+        grounded = [joint for joint in ends if places[joint, 1] < low]
+        paws = grounded if len(grounded) >= FEWEST_LEGS and abs(bottom) < STANDING_M else []
     if feet == "planted" and not ankles and not paws:
         raise InputError(f"{skeleton!r} has no feet that can be planted", "Give PointTask and OrientationTask")
     if not goals or not (ankles or paws):
         return []
-    standing = set(SIDES) if feet == "planted" else find_standing_feet(skeleton, positions[0], frames[0].wxyz)
+    if feet == "planted":
+        standing = set(SIDES)
+    else:
+        # Sides whose sole is on the floor, y = 0, or on the level of the lowest sole of a body placed elsewhere
+        points = foot_points(skeleton)
+        heights = points.positions(positions[0], SO3(frames[0].wxyz))[:, 1]
+        lowest = {
+            side: min(float(h) for h, name in zip(heights, points.names, strict=True) if name.startswith(side))
+            for side in SIDES
+            if any(name.startswith(side) for name in points.names)
+        }
+        ground = min(lowest.values(), default=0.0)
+        standing = {side for side, height in lowest.items() if ground < STANDING_M and height - ground < LEVEL_M}
     named = {joint_index(skeleton, task.joint) for task in goals if not isinstance(task, ComTask)}
     moved = {joint for task in goals for joint in moving_chain(skeleton, task)}
     above = {joint for name in named for joint in list_ancestors(skeleton, name)}
@@ -154,42 +167,3 @@ def plant_feet(body: PosedBody, tasks: Sequence[Task], start: Pose | None, root:
 def name_pins(skeleton: Skeleton, pins: Sequence[GoalTask]) -> tuple[str, ...]:
     """Names of the joints that are pinned."""
     return tuple(skeleton.names[joint_index(skeleton, pin.joint)] for pin in pins if isinstance(pin, PointTask))
-
-
-def find_standing_feet(skeleton: Skeleton, positions: FloatArray, wxyz: FloatArray) -> set[str]:
-    """Sides whose sole is on the floor, y = 0, or on the level of the lowest sole of a body placed elsewhere."""
-    points = foot_points(skeleton)
-    heights = points.positions(positions, SO3(wxyz))[:, 1]
-    lowest = {
-        side: min(float(h) for h, name in zip(heights, points.names, strict=True) if name.startswith(side))
-        for side in SIDES
-        if any(name.startswith(side) for name in points.names)
-    }
-    floor = min(lowest.values(), default=0.0)
-    return {side for side, height in lowest.items() if floor < STANDING_M and height - floor < LEVEL_M}
-
-
-def find_standing_ends(skeleton: Skeleton, positions: FloatArray) -> list[int]:
-    """Ends of the limbs of an animal that stands on four or more of them; none of any other body.
-
-    An end stands that is lower than a quarter of the way from the lowest joint up to the root.
-    """
-    lowest = float(positions[:, 1].min())
-    low = lowest + STANDING_PART * (float(positions[0, 1]) - lowest)
-    ends = [handle.joint for handle in list_handles(skeleton) if handle.kind == "end"]
-    standing = [joint for joint in ends if positions[joint, 1] < low]
-    return standing if len(standing) >= FEWEST_LEGS and abs(lowest) < STANDING_M else []
-
-
-def shorten_far_goals(skeleton: Skeleton, root: FloatArray, targets: FloatArray, is_place: BoolArray) -> FloatArray:
-    """Bring places ``(B, 4)`` that are far beyond reach nearer, in the same direction: a problem of the body's size."""
-    rest = skeleton.rest_positions()
-    far_m = FAR_REACHES * max(float(np.linalg.norm(rest - rest[0], axis=1).max()), 1e-3)
-    away = targets[:, :3] - root
-    distances = np.linalg.norm(away, axis=1)
-    rows = np.flatnonzero(is_place & (distances > far_m))
-    if not len(rows):
-        return targets
-    near = targets.copy()
-    near[rows, :3] = root + away[rows] * (far_m / distances[rows, None])
-    return near

@@ -330,23 +330,6 @@ def _measure_synergies(tables: AnatomicalTables, x: FloatArray, squares: FloatAr
 
 
 @kernel
-def _pull_to_exemplars(tables: AnatomicalTables, p: FloatArray) -> bool:
-    """Move coordinates to the ball of their nearest exemplar; return if any was outside."""
-    is_outside, size = False, tables.members.shape[1]
-    off = np.empty(size)
-    for s in range(tables.reaches.shape[0]):
-        d = _find_exemplar(tables, s, p, off)
-        if d <= TIE_RAD:
-            continue
-        is_outside = True
-        share = (d + TIE_RAD) / (d + tables.reaches[s])
-        for c in range(size):
-            for k in range(size):
-                p[tables.members[s, k]] -= share * off[c] * tables.inverses[s, c, k]
-    return is_outside
-
-
-@kernel
 def _sweep_regions(tables: AnatomicalTables, p: FloatArray) -> None:
     """Clamp each coordinate to what those before it allow."""
     low, high, starts, rows, v = tables.low, tables.high, tables.starts, tables.rows, tables.distances
@@ -362,7 +345,19 @@ def _project_coordinates(tables: AnatomicalTables, p: FloatArray) -> None:
     """Bring coordinates ``(3 K,)`` into intervals, regions and synergies."""
     for _ in range(MAX_PULLS):
         _sweep_regions(tables, p)
-        if not _pull_to_exemplars(tables, p):
+        # Move the coordinates to the ball of their nearest exemplar, until none is outside
+        is_outside, size = False, tables.members.shape[1]
+        off = np.empty(size)
+        for s in range(tables.reaches.shape[0]):
+            d = _find_exemplar(tables, s, p, off)
+            if d <= TIE_RAD:
+                continue
+            is_outside = True
+            share = (d + TIE_RAD) / (d + tables.reaches[s])
+            for c in range(size):
+                for k in range(size):
+                    p[tables.members[s, k]] -= share * off[c] * tables.inverses[s, c, k]
+        if not is_outside:
             return
     # Standing is inside all of them, and so is some pose on the way there
     start, end, near, far, size = p.copy(), p.copy(), 0.0, 1.0, tables.members.shape[1]
