@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marey.base import FloatArray, InputError, IntArray, MissingFileError, frozen, frozen_ints
 from marey.io.binary import AnyPath
@@ -176,12 +175,6 @@ def strongest_weights(joints: IntArray, weights: FloatArray) -> tuple[IntArray, 
     total = weights.sum(axis=1, keepdims=True)
     weights = np.where(total > 0.0, weights / np.where(total > 0.0, total, 1.0), [[1.0, 0.0, 0.0, 0.0]])
     return np.where(weights > 0.0, joints, joints[:, :1]), weights
-
-
-def to_linear_rgb(srgb: NDArray[Any]) -> FloatArray:
-    """Undo the transfer curve of sRGB, values in [0, 1] (IEC 61966-2-1)."""
-    values = np.asarray(srgb, dtype=np.float64)
-    return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
 
 
 def fit_similarity(places: FloatArray, ours: FloatArray, unit_m: float) -> tuple[float, FloatArray, FloatArray]:

@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.lie import SO3
 
 AXES: Final = "xyz"
 NONE: Final = -1  # a joint has fewer than three channels of this kind
@@ -48,14 +47,6 @@ class ChannelMap:
     def num_channels(self) -> int:
         """How many columns the table has."""
         return sum(len(n) for n in self.names)
-
-
-def wrap_rotations(wxyz: FloatArray) -> SO3:
-    """Wrap quaternions that our own kernel made: finite, unit to rounding and read-only, so not checked again."""
-    rotations = SO3.__new__(SO3)
-    wxyz.setflags(write=False)
-    object.__setattr__(rotations, "wxyz", wxyz)
-    return rotations
 
 
 def channels_to_positions(channels: FloatArray, layout: ChannelMap, joint: int, default: FloatArray) -> FloatArray:

@@ -297,12 +297,21 @@ def _build_motion(draft: MvnxDraft, path: AnyPath, asked_hz: float | None, warni
         ends = [p for label, p in points.items() if "Top" in label or label.endswith("Toe")] or list(points.values())
         tip[:] = np.roll(max(ends or [np.zeros(3)], key=lambda p: float(p @ p)), -1)
     tips[np.unique(parents[1:])] = 0.0
+    # Contacts, where there is one of each foot in each frame
+    contacts = None
+    touched = draft.frames["footContacts"]
+    feet = [CONTACTS.get(name, name.lower()) for name in draft.contact_names or CONTACTS]
+    if touched:
+        if len(touched) != frames or any(len(row) != len(feet) for row in touched) or len(set(feet)) < len(feet):
+            notes.append("foot contacts do not fit the frames and were left out")
+        else:
+            contacts = Contacts(tuple(feet), np.stack(touched) > 0.5)
     return Motion(
         Skeleton(names, parents, offsets, tips=tips, name="xsens"),
         _find_rate(draft, path, asked_hz),
         positions[:, 0],
         posed.rotations,
-        contacts=_find_contacts(draft, frames, notes),
+        contacts=contacts,
         translations=translations,
         source=Source(str(path), "mvnx", up="+z", layout={"subject": draft.subject, "version": draft.version}),
         load_report=LoadReport(warnings, notes),
@@ -336,17 +345,6 @@ def _order_segments(draft: MvnxDraft, path: AnyPath, notes: list[str]) -> tuple[
         notes.append(f"segments that hang on nothing were left out: {', '.join(props[:8])}")
     parents = np.array([NO_PARENT, *(order.index(tree[name]) for name in order[1:])])
     return [names.index(name) for name in order], parents
-
-
-def _find_contacts(draft: MvnxDraft, frames: int, notes: list[str]) -> Contacts | None:
-    rows = draft.frames["footContacts"]
-    if not rows:
-        return None
-    names = [CONTACTS.get(name, name.lower()) for name in draft.contact_names or CONTACTS]
-    if len(rows) != frames or any(len(row) != len(names) for row in rows) or len(set(names)) < len(names):
-        notes.append("foot contacts do not fit the frames and were left out")
-        return None
-    return Contacts(tuple(names), np.stack(rows) > 0.5)
 
 
 def _find_rate(draft: MvnxDraft, path: AnyPath, asked_hz: float | None) -> float:

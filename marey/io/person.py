@@ -85,7 +85,19 @@ def find_person(motion: Motion, *, is_unit_given: bool = False) -> Motion:
         low, high = STATURE_M
         factor = next((f for f in SCALES if low <= standing_height(motion.skeleton.scaled(f)) <= high), 1.0)
     if factor != 1.0:
-        motion = _scale_motion(motion, factor)
+        # Lengths of the skeleton and of all tracks, and what the source says of its unit
+        source = motion.source
+        if source is not None:
+            metres = factor * source.metres_per_unit
+            unit = next((name for name, m in METRES.items() if abs(m / metres - 1.0) < 1e-6), f"{metres:g} m")
+            source = replace(source, unit=unit, metres_per_unit=metres)
+        motion = replace(
+            motion,
+            skeleton=motion.skeleton.scaled(factor),
+            root_positions=factor * motion.root_positions,
+            translations=None if motion.translations is None else factor * motion.translations,
+            source=source,
+        )
         assess_motion(motion)
         warnings.append(
             f"the person is {height:.3g} m tall in the file's own unit; lengths were multiplied by {factor:.6g}, which "
@@ -153,21 +165,6 @@ def join_chains(motion: Motion) -> Motion | None:
 
 
 _measure_height = lru_cache(maxsize=64)(standing_height)  # trials of one person share a skeleton
-
-
-def _scale_motion(motion: Motion, factor: float) -> Motion:
-    source = motion.source
-    if source is not None:
-        metres = factor * source.metres_per_unit
-        unit = next((name for name, m in METRES.items() if abs(m / metres - 1.0) < 1e-6), f"{metres:g} m")
-        source = replace(source, unit=unit, metres_per_unit=metres)
-    return replace(
-        motion,
-        skeleton=motion.skeleton.scaled(factor),
-        root_positions=factor * motion.root_positions,
-        translations=None if motion.translations is None else factor * motion.translations,
-        source=source,
-    )
 
 
 def restore_scene(motion: Motion) -> Motion:

@@ -210,7 +210,25 @@ def _judge_creature(skeleton: Skeleton, roots: FloatArray, wxyz: FloatArray, tra
     limbs = [branch for branch in find_branches(skeleton) if branch.is_limb]
     ends = [limb.joints[-1] for limb in limbs]
     size = max(float(np.linalg.norm(np.ptp(posed, axis=1), axis=1).mean()), 1e-12)
-    votes = _find_fall(posed, ends or [skeleton.num_joints - 1], size)
+    # Vector (3,) against the acceleration of flights, of length 1 where all agree: in a flight the middle of the body
+    # follows a parabola, and no end of a limb stays where it is
+    limb_ends = ends or [skeleton.num_joints - 1]
+    middle = posed.mean(axis=1)
+    found: list[FloatArray] = []
+    for half in FLIGHT_FRAMES:
+        x = np.linspace(-1.0, 1.0, 2 * half + 1)
+        basis = np.stack([np.ones_like(x), x, x**2], axis=1)
+        fit = np.linalg.pinv(basis)
+        for start in range(0, len(posed) - 2 * half, half):
+            track = middle[start : start + 2 * half + 1]
+            coefficients = fit @ track
+            rise = float(np.linalg.norm(coefficients[2]))
+            if rise > ARC * size and np.abs(track - basis @ coefficients).max() < 0.05 * rise:
+                still = np.ptp(posed[start : start + 2 * half + 1, limb_ends], axis=0).max(axis=1).min()
+                found += [-coefficients[2]] if still > 0.5 * rise else []
+    votes = np.zeros(3)
+    if found:
+        votes += np.sum(found, axis=0) / np.linalg.norm(found, axis=1).sum()
     for positions in (skeleton.rest_positions()[None], posed) if limbs else ():
         ways = np.stack([(positions[:, limb.fork] - positions[:, limb.joints[-1]]) / limb.length for limb in limbs])
         hang = ways.mean(axis=(0, 1))
@@ -254,29 +272,6 @@ def _judge_creature(skeleton: Skeleton, roots: FloatArray, wxyz: FloatArray, tra
 def _list_axes() -> list[tuple[str, FloatArray]]:
     """Every vertical axis that a file may have, by name, as a unit vector (3,) in the file."""
     return [(up, to_file(np.array([0.0, 1.0, 0.0]), up)) for up in AXES]
-
-
-def _find_fall(posed: FloatArray, ends: list[int], size: float) -> FloatArray:
-    """Vector (3,) against the acceleration of flights, of length 1 where all agree; zero where none is seen.
-
-    In a flight the middle of the body follows a parabola, and no end of a limb stays where it is.
-    """
-    middle = posed.mean(axis=1)
-    found: list[FloatArray] = []
-    for half in FLIGHT_FRAMES:
-        x = np.linspace(-1.0, 1.0, 2 * half + 1)
-        basis = np.stack([np.ones_like(x), x, x**2], axis=1)
-        fit = np.linalg.pinv(basis)
-        for start in range(0, len(posed) - 2 * half, half):
-            track = middle[start : start + 2 * half + 1]
-            coefficients = fit @ track
-            rise = float(np.linalg.norm(coefficients[2]))
-            if rise > ARC * size and np.abs(track - basis @ coefficients).max() < 0.05 * rise:
-                still = np.ptp(posed[start : start + 2 * half + 1, ends], axis=0).max(axis=1).min()
-                found += [-coefficients[2]] if still > 0.5 * rise else []
-    if not found:
-        return np.zeros(3)
-    return np.asarray(np.sum(found, axis=0) / np.linalg.norm(found, axis=1).sum())
 
 
 def _body_axes(positions: FloatArray, plan: BodyPlan) -> FloatArray:

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, FormatError, MissingFileError
+from marey.base import BoolArray, FloatArray, MissingFileError
 from marey.io.acclaim.asf import AsfSkeleton, load_asf
 from marey.io.euler import compose_euler
 from marey.io.text import TextFile, make_printable, parse_float, plural, read_text
@@ -100,7 +100,16 @@ def parse_amc(text: TextFile, names: Sequence[str], dofs: Sequence[Sequence[str]
     # NaN fails this comparison too
     bad = ~(np.abs(channels) <= MAX_VALUE)
     if bad.any():
-        raise _bad_frame(text, state.lines[int(np.flatnonzero(bad.any(axis=1))[0])])
+        # The first value of the frame, from its first line on, that is no usable number
+        first_line = state.lines[int(np.flatnonzero(bad.any(axis=1))[0])]
+        rows = text.data.decode("utf-8", errors="replace").split("\n")
+        for number in range(first_line, len(rows)):
+            for word in rows[number].split()[1:]:
+                value = parse_float(word)
+                if value is None or abs(value) > MAX_VALUE:
+                    what = f"'{make_printable(word)}' is not a usable number"
+                    raise text.error_on_line(what, number + 1, "Correct the value.")
+        raise text.error_on_line("a value of this frame is too large", first_line, "Correct the value.")
     channels.setflags(write=False)
     warnings = [
         f"bone '{name}' is missing from frame {at} and maybe others; zero taken" for name, at in state.missing.items()
@@ -140,18 +149,6 @@ def _bone(text: TextFile, state: _AmcState, words: list[str], line: int) -> None
         bad = next((word for word in words[1:] if parse_float(word) is None), words[-1])
         what = f"'{make_printable(bad)}' is not a usable number"
         raise text.error_on_line(what, line, "Correct the value.") from None
-
-
-def _bad_frame(text: TextFile, first_line: int) -> FormatError:
-    """Find the unusable value in the frame that starts on a line."""
-    lines = text.data.decode("utf-8", errors="replace").split("\n")
-    for number in range(first_line, len(lines)):
-        for word in lines[number].split()[1:]:
-            value = parse_float(word)
-            if value is None or abs(value) > MAX_VALUE:
-                what = f"'{make_printable(word)}' is not a usable number"
-                return text.error_on_line(what, number + 1, "Correct the value.")
-    return text.error_on_line("a value of this frame is too large", first_line, "Correct the value.")
 
 
 ASSUMED_RATE_HZ: Final = 120.0  # AMC files carry no rate; nearly all of the CMU database was recorded at this one

@@ -245,7 +245,21 @@ class _AnnouncedTable:
 
 def read_frames(text: TextFile, start: int, layout: ChannelMap) -> BvhFrames:
     """Read the table of channel values that starts after byte ``start``, and the rotations it makes."""
-    said = _read_fields(text, start)
+    # Fields "Frames:" and "Frame Time:", in either order
+    at = start
+    frames, frame_time = None, ""
+    while (match := _FIELD.match(text.data, at)) is not None:
+        at = match.end()
+        word = match[2].decode("utf-8", errors="replace")
+        if match[1].lower() == b"frames":
+            value = parse_float(word)
+            if value is None or value < 0 or value != int(value):
+                what = f"the number of frames is '{make_printable(word)}'"
+                raise text.error(what, match.start(2), "Write a whole number after 'Frames:'.")
+            frames = int(value)
+        else:
+            frame_time = word
+    said = _AnnouncedTable(frames, frame_time, at)
     plain = read_plain_table(text, said.data_at, said.frames or 0, layout.num_channels)
     if plain is not None:
         return _build_frames(text, said, plain, layout, (), ())
@@ -288,22 +302,6 @@ def _build_frames(
     return BvhFrames(channels, wxyz, said.frame_time, warnings, notes)
 
 
-def _read_fields(text: TextFile, at: int) -> _AnnouncedTable:
-    frames, frame_time = None, ""
-    while (match := _FIELD.match(text.data, at)) is not None:
-        at = match.end()
-        word = match[2].decode("utf-8", errors="replace")
-        if match[1].lower() == b"frames":
-            value = parse_float(word)
-            if value is None or value < 0 or value != int(value):
-                what = f"the number of frames is '{make_printable(word)}'"
-                raise text.error(what, match.start(2), "Write a whole number after 'Frames:'.")
-            frames = int(value)
-        else:
-            frame_time = word
-    return _AnnouncedTable(frames, frame_time, at)
-
-
 @dataclass(frozen=True, slots=True)
 class _TableScan:
     count: int  # numbers read
@@ -326,7 +324,14 @@ def _count_frames(
     whole = said.frames is not None and count >= said.frames > 0
     if scan.is_bad:
         if not whole or scan.in_line:
-            raise _bad_value(text, scan.stopped_at)
+            # Say what stands there in place of a number
+            at = scan.stopped_at
+            word = text.word_at(at)
+            if is_decimal_comma(word):
+                raise text.error(f"'{word}' has a decimal comma", at, "Write decimals with a point.")
+            if word.lower().lstrip("+-")[:3] in ("nan", "inf", "1.#"):
+                raise text.error(f"the channel value '{word}' is not finite", at, "Fill or cut the gap first.")
+            raise text.error(f"'{word}' is not a number", at, "Channel values are numbers parted by spaces.")
         line = text.line_at(scan.stopped_at)
         warnings.append(f"text after the last frame was ignored, from line {line}: '{text.word_at(scan.stopped_at)}'")
     if scan.odd_at >= 0 and not (said.frames == count and rest == 0):
@@ -348,12 +353,3 @@ def _count_frames(
     elif said.frames != count:
         warnings.append(f"the header announces {plural(said.frames, 'frame')}, the file holds {count}")
     return count
-
-
-def _bad_value(text: TextFile, at: int) -> FormatError:
-    word = text.word_at(at)
-    if is_decimal_comma(word):
-        return text.error(f"'{word}' has a decimal comma", at, "Write decimals with a point.")
-    if word.lower().lstrip("+-")[:3] in ("nan", "inf", "1.#"):
-        return text.error(f"the channel value '{word}' is not finite", at, "Fill or cut the gap first.")
-    return text.error(f"'{word}' is not a number", at, "Channel values are numbers parted by spaces.")

@@ -21,9 +21,10 @@ from marey.io.bvh.hierarchy import (
     read_tree,
 )
 from marey.io.conventions import UnitGuess, guess_body_unit, longest_reach, rate_from_frame_time, unit_in_metres
-from marey.io.euler import NONE, ChannelMap, channels_to_positions, wrap_rotations
+from marey.io.euler import NONE, ChannelMap, channels_to_positions
 from marey.io.text import TextFile, make_printable, parse_float
 from marey.io.vertical_axis import SAMPLED_FRAMES, detect_up, rotate_wxyz, to_world
+from marey.lie import SO3
 from marey.motion import LoadReport, Motion, Source
 from marey.skeleton import Skeleton, assess_anatomy, joint_positions
 
@@ -63,7 +64,14 @@ def read_bvh(
     guess = tree.unit
     # A header that was read before has a unit without what its frames tell
     if tracks.raw is not tree.raw or guess.warning is not None or not assess_anatomy(tracks.raw).is_human:
-        guess = _guess_from_frames(tree, tracks, frames, dropped)
+        # The rest pose shows no human: some frames may show one
+        channels = frames.channels[dropped:]
+        index = np.unique(np.linspace(0, len(channels) - 1, SAMPLED_FRAMES).astype(np.int64))
+        roots = channels_to_positions(channels[index], tree.layout, 0, tracks.raw.offsets[0])
+        moving = None if tracks.moving is None else tracks.moving[index]
+        posed = joint_positions(tracks.raw, roots, frames.wxyz[dropped:][index], moving)
+        is_human = assess_anatomy(tracks.raw, posed).is_human
+        guess = guess_body_unit(tracks.raw) if is_human or tracks.raw is not tree.raw else tree.unit
     if unit is not None:
         guess = UnitGuess(unit, unit_in_metres(unit), f"unit {unit} as asked for")
     motion = _motion(tree, frames, dropped, tracks, guess, rate, text.path)
@@ -85,17 +93,6 @@ def read_bvh(
     ]
     report = LoadReport(said, noted, later=lambda: joint_flips(motion))
     return replace(motion, load_report=report)
-
-
-def _guess_from_frames(tree: BvhTree, tracks: _Tracks, frames: BvhFrames, dropped: int) -> UnitGuess:
-    """Unit of a file whose rest pose shows no human: some frames may show one."""
-    channels = frames.channels[dropped:]
-    index = np.unique(np.linspace(0, len(channels) - 1, SAMPLED_FRAMES).astype(np.int64))
-    roots = channels_to_positions(channels[index], tree.layout, 0, tracks.raw.offsets[0])
-    moving = None if tracks.moving is None else tracks.moving[index]
-    posed = joint_positions(tracks.raw, roots, frames.wxyz[dropped:][index], moving)
-    is_human = assess_anatomy(tracks.raw, posed).is_human
-    return guess_body_unit(tracks.raw) if is_human or tracks.raw is not tree.raw else tree.unit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,11 +127,16 @@ def _motion(
         details["offsets"] = tree.raw.offsets
     if tracks.is_relative:
         details["positions"] = "relative"
+    # Quaternions of our own kernel are finite and unit to rounding: they are wrapped without another check
+    turned = rotate_wxyz(wxyz, up)
+    rotations = SO3.__new__(SO3)
+    turned.setflags(write=False)
+    object.__setattr__(rotations, "wxyz", turned)
     return Motion(
         skeleton,
         rate,
         to_world(roots, up) * guess.metres,
-        wrap_rotations(rotate_wxyz(wxyz, up)),
+        rotations,
         translations=None if moving is None else to_world(moving, up) * guess.metres,
         name=Path(path).stem,
         source=Source(

@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from marey.base import FloatArray, IntArray
+from marey.base import FloatArray
 from marey.io.conventions import unit_in_metres
 from marey.io.euler import AXES, NONE, ChannelMap, channels_to_positions, decompose_euler
 from marey.io.export.tables import format_numbers
@@ -85,7 +85,23 @@ def build_channel_table(
         for slot in range(3):
             if layout.columns[joint, slot] != NONE:
                 table[:, layout.columns[joint, slot]] = angles[:, joint, slot]
-        _fill_positions(table, layout, joint, motion, source, metres, own)
+        # Positions of a joint that has channels for them, in its parent's frame; near values of the file itself stay
+        columns = layout.positions[joint]
+        if (columns == NONE).all():
+            continue
+        track = _position_track(motion, joint)
+        offset = motion.skeleton.offsets[joint]
+        up = source.up if source else "+y"
+        local = to_file(np.broadcast_to(offset, (len(table), 3)) if track is None else track, up) / metres
+        if joint and source is not None and source.layout.get("positions") == "relative":
+            local = local - _own_offsets(motion, source, metres)[joint]
+        if own is not None and source is not None and metres == source.metres_per_unit:
+            read = channels_to_positions(own, layout, joint, to_file(offset, up) / metres)
+            near = np.abs(read - local).max(axis=1, keepdims=True) * metres < SAME_POSITION
+            local = np.where(near, read, local)
+        for axis in range(3):
+            if columns[axis] != NONE:
+                table[:, columns[axis]] = local[:, axis]
     if own is None or source is None or source.dropped is None or not np.array_equal(table, own):
         return table
     return np.concatenate([source.dropped, table]) if metres == source.metres_per_unit else table
@@ -113,33 +129,6 @@ def _angles(motion: Motion, source: Source | None, layout: ChannelMap) -> FloatA
         for slot in np.flatnonzero(row == NONE):
             row[slot] = missing.pop(0)
     return decompose_euler(wxyz, axes, given, own is not None)
-
-
-def _fill_positions(
-    table: FloatArray,
-    layout: ChannelMap,
-    joint: int,
-    motion: Motion,
-    source: Source | None,
-    metres: float,
-    own: FloatArray | None,
-) -> None:
-    columns = layout.positions[joint]
-    if (columns == NONE).all():
-        return
-    track = _position_track(motion, joint)
-    offset = motion.skeleton.offsets[joint]
-    up = source.up if source else "+y"
-    local = to_file(np.broadcast_to(offset, (len(table), 3)) if track is None else track, up) / metres
-    if joint and source is not None and source.layout.get("positions") == "relative":
-        local = local - _own_offsets(motion, source, metres)[joint]
-    if own is not None and source is not None and metres == source.metres_per_unit:
-        read = channels_to_positions(own, layout, joint, to_file(offset, up) / metres)
-        near = np.abs(read - local).max(axis=1, keepdims=True) * metres < SAME_POSITION
-        local = np.where(near, read, local)
-    for axis in range(3):
-        if columns[axis] != NONE:
-            table[:, columns[axis]] = local[:, axis]
 
 
 DEFAULT_UNIT: Final = "cm"  # what most programs take a BVH to be in
@@ -185,12 +174,33 @@ def write_bvh(motion: Motion, path: str | os.PathLike[str], *, unit: str | None 
     if source and source.layout.get("rate_hz") == motion.rate_hz:
         frame_time = str(source.layout.get("frame_time") or frame_time)
     names = cast(Sequence[str], source.layout["names"]) if source else skeleton.names
+    # Joints as the file lists them: each branch to its end before the next begins
+    children: dict[int, list[int]] = {}
+    for joint in range(len(skeleton.parents) - 1, 0, -1):
+        children.setdefault(int(skeleton.parents[joint]), []).append(joint)
+    order: list[int] = []
+    stack = [0]
+    while stack:
+        order.append(stack.pop())
+        stack.extend(children.get(order[-1], ()))
+    # End sites: those of the file, else one for each leaf and each tip
+    tips = motion.skeleton.tips / metres
+    if source is None:
+        has_child = np.isin(np.arange(len(tips)), motion.skeleton.parents)
+        sites = {j: [tips[j]] for j in np.flatnonzero(~has_child | tips.any(axis=1)).tolist()}
+    else:
+        tips = to_file(tips, source.up)
+        ratio = source.metres_per_unit / metres
+        sites: dict[int, list[FloatArray]] = {}
+        for joint, offset in cast(Sequence[tuple[int, Any]], source.layout.get("end_sites", ())):
+            own: FloatArray = np.asarray(offset, dtype=np.float64) * ratio
+            sites[joint] = [*sites[joint], own] if joint in sites else [tips[joint]]
     plan = BvhPlan(
         tuple(re.sub(r"[\s{}]+", " ", name).strip() or skeleton.names[j] for j, name in enumerate(names)),
-        _depth_first(skeleton.parents),
+        tuple(order),
         choose_channels(motion, source),
         _own_offsets(motion, source, metres),
-        _end_sites(motion, source, metres),
+        sites,
         frame_time,
         DECIMALS + 2 if metres >= 1.0 else DECIMALS,
     )
@@ -211,33 +221,6 @@ def _own_offsets(motion: Motion, source: Source | None, metres: float) -> FloatA
     if own is not None and source.channels is not None:
         return np.asarray(own, dtype=np.float64) * (source.metres_per_unit / metres)
     return to_file(motion.skeleton.offsets, source.up) / metres
-
-
-def _depth_first(parents: IntArray) -> tuple[int, ...]:
-    children: dict[int, list[int]] = {}
-    for joint in range(len(parents) - 1, 0, -1):
-        children.setdefault(int(parents[joint]), []).append(joint)
-    order: list[int] = []
-    stack = [0]
-    while stack:
-        order.append(stack.pop())
-        stack.extend(children.get(order[-1], ()))
-    return tuple(order)
-
-
-def _end_sites(motion: Motion, source: Source | None, metres: float) -> dict[int, list[FloatArray]]:
-    """End sites: those of the file, else one for each leaf and each tip."""
-    tips = motion.skeleton.tips / metres
-    if source is None:
-        has_child = np.isin(np.arange(len(tips)), motion.skeleton.parents)
-        return {j: [tips[j]] for j in np.flatnonzero(~has_child | tips.any(axis=1)).tolist()}
-    tips = to_file(tips, source.up)
-    ratio = source.metres_per_unit / metres
-    sites: dict[int, list[FloatArray]] = {}
-    for joint, offset in cast(Sequence[tuple[int, Any]], source.layout.get("end_sites", ())):
-        own: FloatArray = np.asarray(offset, dtype=np.float64) * ratio
-        sites[joint] = [*sites[joint], own] if joint in sites else [tips[joint]]
-    return sites
 
 
 def _hierarchy(motion: Motion, plan: BvhPlan) -> list[str]:

@@ -51,7 +51,16 @@ def read(path: str, question: dict[str, Any]) -> Answer:
     if len(nodes) > MAX_NODES:
         raise ValueError(f"it has {len(nodes)} nodes; at most {MAX_NODES} are read")
     if question["job"] == "sample":
-        return sample_take(scene, nodes, question)
+        # Translation, rotation (xyzw) and scale of the nodes relative to their parents at the frames of a take
+        animation = keep(keep_all(scene.anim_stacks)[question["take"]].anim)
+        start, rate, frames = question["start_s"], question["rate_hz"], question["frames"]
+        times = [start + frame / rate for frame in range(frames)]
+        values = array("d")
+        for number in question["nodes"]:
+            evaluate = nodes[number].evaluate_transform
+            for time in times:
+                append_transform(values, evaluate(animation, time))
+        return {}, {"locals": (values, (len(question["nodes"]), frames, 10))}
     if question["job"] == "mesh":
         return read_meshes(scene, nodes)
     return describe(scene, nodes)
@@ -146,19 +155,6 @@ def describe_take(stack: Any, places: dict[int, int]) -> tuple[dict[str, Any], a
                         raise ValueError(f"a take has more than {MAX_KEYS} different key times")
     take = {"animated": list(animated), "moving": list(moving), "contacts": contacts}
     return take, array("d", sorted(times))
-
-
-def sample_take(scene: Any, nodes: list[Any], question: dict[str, Any]) -> Answer:
-    """Return translation, rotation (xyzw) and scale of nodes relative to their parents at the frames of a take."""
-    animation = keep(keep_all(scene.anim_stacks)[question["take"]].anim)
-    start, rate, frames = question["start_s"], question["rate_hz"], question["frames"]
-    times = [start + frame / rate for frame in range(frames)]
-    values = array("d")
-    for number in question["nodes"]:
-        evaluate = nodes[number].evaluate_transform
-        for time in times:
-            append_transform(values, evaluate(animation, time))
-    return {}, {"locals": (values, (len(question["nodes"]), frames, 10))}
 
 
 def append_transform(values: array[float], transform: Any) -> None:

@@ -95,7 +95,22 @@ def read_scene(
     animated = frozenset[int](takes[number]["animated"]) if takes else frozenset[int]()
     joints = pick_joints(path, tree, select_bones(path, answer, tree, animated, notes))
     # The frames of the take, and the nodes that move in it
-    take = _frame_take(answer, number, names, rate_hz, notes)
+    declared_hz = float(answer.facts["rate_hz"])
+    declared_hz = declared_hz if 1.0 <= declared_hz <= 1000.0 else 30.0
+    times: FloatArray = answer.arrays[f"times{number}"] if number >= 0 else np.zeros(0)
+    if not len(times):
+        notes.append("the file holds no animation: one frame, the rest pose of its nodes")
+        take = _Take(-1, "" if number < 0 else names[number], frozenset(), float(rate_hz or declared_hz), 0.0, 1)
+    else:
+        if not np.isfinite(times).all():
+            raise ValueError("a key time is not finite")
+        described = answer.facts["takes"][number]
+        # Keys inside the range of the take, where the range says something
+        begin, end = float(described["begin_s"]), float(described["end_s"])
+        inside = times[(times >= begin - 1e-6) & (times <= end + 1e-6)]
+        times = inside if end > begin and len(inside) >= 2 else times
+        rate, first, frames = place_frames(times, rate_hz, notes, declared_hz=declared_hz)
+        take = _Take(number, names[number], frozenset(described["animated"]), rate, first, frames)
     used = sorted(tree.with_ancestors(joint for joint in joints if joint != NO_PARENT) & take.animated)
     keys = len(used) * len(answer.arrays.get(f"times{number}", ()))
     check_num_frames(path, take.num_frames, len(joints), keys, take.rate_hz)
@@ -171,26 +186,6 @@ def select_bones(
         others = ", ".join(f"'{tree.names[top]}'" for top, body in bodies.items() if body is not largest)
         notes.append(f"the file holds {len(bodies)} bodies; the one that moves most was read, not {others[:200]}")
     return largest
-
-
-def _frame_take(
-    answer: ChildAnswer, number: int, names: tuple[str, ...], rate_hz: float | None, notes: list[str]
-) -> _Take:
-    declared = float(answer.facts["rate_hz"])
-    declared = declared if 1.0 <= declared <= 1000.0 else 30.0
-    times: FloatArray = answer.arrays[f"times{number}"] if number >= 0 else np.zeros(0)
-    if not len(times):
-        notes.append("the file holds no animation: one frame, the rest pose of its nodes")
-        return _Take(-1, "" if number < 0 else names[number], frozenset(), float(rate_hz or declared), 0.0, 1)
-    if not np.isfinite(times).all():
-        raise ValueError("a key time is not finite")
-    take = answer.facts["takes"][number]
-    # Keys inside the range of the take, where the range says something
-    begin, end = float(take["begin_s"]), float(take["end_s"])
-    inside = times[(times >= begin - 1e-6) & (times <= end + 1e-6)]
-    times = inside if end > begin and len(inside) >= 2 else times
-    rate, first, frames = place_frames(times, rate_hz, notes, declared_hz=declared)
-    return _Take(number, names[number], frozenset(take["animated"]), rate, first, frames)
 
 
 def _sample_node(tree: SceneTree, places: dict[int, int], values: FloatArray, node: int, block: slice) -> Local:

@@ -64,7 +64,24 @@ def read_document(path: AnyPath) -> GltfDocument:
     chunk = None
     text: bytes | memoryview = content
     if bytes(content[:4]) == _MAGIC:
-        text, chunk = _split_glb(content, len(content), path)
+        # A binary file: a header, a chunk of JSON and, if there is one, a chunk of data
+        size = len(content)
+        if size < 20:
+            raise format_error(path, f"the file ends after {size} bytes, inside the GLB header")
+        _, version, length, first, kind = struct.unpack("<4sIIII", content[:20])
+        if version != 2:
+            raise format_error(path, f"GLB version {version}; version 2 is read", "Export the file as glTF 2.0.")
+        if length > size:
+            raise format_error(path, f"the header announces {length} bytes, the file has {size}: it is cut off")
+        if kind != _JSON_CHUNK or 20 + first > length:
+            raise format_error(path, "the first chunk is no JSON or runs past the end of the file")
+        text, rest = content[20 : 20 + first], content[20 + first : length]
+        if len(rest) >= 8:
+            second, kind = struct.unpack("<II", rest[:8])
+            if second > len(rest) - 8:
+                what = f"the binary chunk announces {second} bytes, {len(rest) - 8} are left: it is cut off"
+                raise format_error(path, what)
+            chunk = rest[8 : 8 + second] if kind == _BIN_CHUNK else None
     if len(text) > MAX_TEXT_BYTES:
         raise format_error(path, f"its description has {len(text) >> 20} MB, the limit is {MAX_TEXT_BYTES >> 20} MB")
     root = parse_json(bytes(text), path, limit=MAX_TEXT_BYTES)
@@ -77,25 +94,6 @@ def read_document(path: AnyPath) -> GltfDocument:
     shell = GltfDocument(str(path), described, ())
     buffers = tuple(_buffer(shell, i, item, chunk) for i, item in enumerate(shell.items("buffers")))
     return GltfDocument(str(path), described, buffers)
-
-
-def _split_glb(content: memoryview, size: int, path: AnyPath) -> tuple[memoryview, memoryview | None]:
-    if size < 20:
-        raise format_error(path, f"the file ends after {size} bytes, inside the GLB header")
-    _, version, length, first, kind = struct.unpack("<4sIIII", content[:20])
-    if version != 2:
-        raise format_error(path, f"GLB version {version}; version 2 is read", "Export the file as glTF 2.0.")
-    if length > size:
-        raise format_error(path, f"the header announces {length} bytes, the file has {size}: it is cut off")
-    if kind != _JSON_CHUNK or 20 + first > length:
-        raise format_error(path, "the first chunk is no JSON or runs past the end of the file")
-    text, rest = content[20 : 20 + first], content[20 + first : length]
-    if len(rest) < 8:
-        return text, None
-    second, kind = struct.unpack("<II", rest[:8])
-    if second > len(rest) - 8:
-        raise format_error(path, f"the binary chunk announces {second} bytes, {len(rest) - 8} are left: it is cut off")
-    return text, rest[8 : 8 + second] if kind == _BIN_CHUNK else None
 
 
 def _buffer(shell: GltfDocument, index: int, item: dict[str, Any], chunk: memoryview | None) -> memoryview:

@@ -11,7 +11,7 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray
 from marey.io.binary import AnyPath, as_format_error, format_error
-from marey.io.character import Character, join_parts, strongest_weights, to_linear_rgb
+from marey.io.character import Character, join_parts, strongest_weights
 from marey.io.dispatch import load
 from marey.io.gltf.buffers import GltfDocument, read_accessor, read_document
 from marey.io.gltf.rig import CharacterRig, find_rig
@@ -61,7 +61,19 @@ def _patches(document: GltfDocument, rig: CharacterRig, skeleton: Skeleton) -> I
             # Skins of other bodies have no joint here
             if not body & set(skin["joints"]):
                 continue
-            bones = _skin_maps(document, rig, skin, rest)
+            # Joint of each entry of the skin, and the map (n, 4, 4) from the mesh to the rest world: G B^-1
+            joints, maps = np.empty(len(skin["joints"]), dtype=np.int64), np.empty((len(skin["joints"]), 4, 4))
+            for i, node in enumerate(skin["joints"]):
+                joints[i], maps[i] = rig.rest_frame(int(node))
+                maps[i, :3, 3] += rest[joints[i]]
+            if "inverseBindMatrices" in skin:
+                inverse = read_accessor(document, skin["inverseBindMatrices"])
+                if inverse.shape[1] != 16 or len(inverse) < len(joints):
+                    raise format_error(
+                        document.path, f"a skin of {len(joints)} joints has {len(inverse)} bind matrices"
+                    )
+                maps = maps @ inverse[: len(joints)].reshape(-1, 4, 4).transpose(0, 2, 1)
+            bones = joints, maps
         elif number in below:
             # A rigid mesh that hangs on a joint: a hat, an eye, a tool
             joint, frame = rig.rest_frame(number)
@@ -72,22 +84,6 @@ def _patches(document: GltfDocument, rig: CharacterRig, skeleton: Skeleton) -> I
         for primitive in document.item("meshes", item["mesh"])["primitives"]:
             if primitive.get("mode", TRIANGLES) in (TRIANGLES, STRIP, FAN):
                 yield _read_patch(document, primitive, skeleton, bones, skinned="skin" in item)
-
-
-def _skin_maps(
-    document: GltfDocument, rig: CharacterRig, skin: dict[str, Any], rest: FloatArray
-) -> tuple[IntArray, FloatArray]:
-    """Joint of each entry of a skin, and the map ``(n, 4, 4)`` from the mesh to the rest world: G B^-1."""
-    joints, maps = np.empty(len(skin["joints"]), dtype=np.int64), np.empty((len(skin["joints"]), 4, 4))
-    for i, node in enumerate(skin["joints"]):
-        joints[i], maps[i] = rig.rest_frame(int(node))
-        maps[i, :3, 3] += rest[joints[i]]
-    if "inverseBindMatrices" in skin:
-        inverse = read_accessor(document, skin["inverseBindMatrices"])
-        if inverse.shape[1] != 16 or len(inverse) < len(joints):
-            raise format_error(document.path, f"a skin of {len(joints)} joints has {len(inverse)} bind matrices")
-        maps = maps @ inverse[: len(joints)].reshape(-1, 4, 4).transpose(0, 2, 1)
-    return joints, maps
 
 
 def _read_patch(
@@ -117,16 +113,7 @@ def _read_patch(
     # Linear blend skinning into the rest pose of the skeleton
     blended = np.einsum("vk,vkab->vab", weights, maps[entries, :3])
     vertices = np.einsum("vab,vb->va", blended[..., :3], points) + blended[..., 3]
-    triangles = _read_triangles(document, primitive, count)
-    # A map that mirrors turns triangles inside out
-    if np.linalg.det(maps[:, :3, :3]).mean() < 0.0:
-        triangles = triangles[:, ::-1]
-    # Two bones of the file may be one joint of the skeleton
-    joints, weights = strongest_weights(bones[entries], weights)
-    return Character(skeleton, vertices, triangles, joints, weights, _read_colours(document, primitive, count))
-
-
-def _read_triangles(document: GltfDocument, primitive: dict[str, Any], count: int) -> IntArray:
+    # Triangles, fans and strips as triangles (T, 3)
     order = np.arange(count)
     if "indices" in primitive:
         order = read_accessor(document, primitive["indices"])[:, 0].astype(np.int64)
@@ -134,13 +121,21 @@ def _read_triangles(document: GltfDocument, primitive: dict[str, Any], count: in
         raise format_error(document.path, f"a triangle uses vertex {order.max()} of {count}")
     mode = primitive.get("mode", TRIANGLES)
     if mode == TRIANGLES:
-        return order[: len(order) // 3 * 3].reshape(-1, 3)
-    first = np.arange(max(len(order) - 2, 0))
-    if mode == FAN:
-        return np.stack([order[first * 0], order[first + 1], order[first + 2]], axis=1)
-    # Every second triangle of a strip runs the other way
-    odd = first % 2
-    return np.stack([order[first], order[first + 1 + odd], order[first + 2 - odd]], axis=1)
+        triangles = order[: len(order) // 3 * 3].reshape(-1, 3)
+    else:
+        first = np.arange(max(len(order) - 2, 0))
+        if mode == FAN:
+            triangles = np.stack([order[first * 0], order[first + 1], order[first + 2]], axis=1)
+        else:
+            # Every second triangle of a strip runs the other way
+            odd = first % 2
+            triangles = np.stack([order[first], order[first + 1 + odd], order[first + 2 - odd]], axis=1)
+    # A map that mirrors turns triangles inside out
+    if np.linalg.det(maps[:, :3, :3]).mean() < 0.0:
+        triangles = triangles[:, ::-1]
+    # Two bones of the file may be one joint of the skeleton
+    joints, weights = strongest_weights(bones[entries], weights)
+    return Character(skeleton, vertices, triangles, joints, weights, _read_colours(document, primitive, count))
 
 
 def _read_colours(document: GltfDocument, primitive: dict[str, Any], count: int) -> FloatArray:
@@ -159,7 +154,9 @@ def _read_colours(document: GltfDocument, primitive: dict[str, Any], count: int)
                 # Nearest pixel; textures repeat
                 row, column = (np.floor(places[:, k] % 1.0 * pixels.shape[1 - k]).astype(np.int64) for k in (1, 0))
                 row, column = np.minimum(row, pixels.shape[0] - 1), np.minimum(column, pixels.shape[1] - 1)
-                colours = colours * to_linear_rgb(pixels[row, column] / 255.0)
+                # Undo the transfer curve of sRGB, values in [0, 1] (IEC 61966-2-1)
+                encoded = np.asarray(pixels[row, column] / 255.0, dtype=np.float64)
+                colours = colours * np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
     if "COLOR_0" in attributes:
         own = read_accessor(document, attributes["COLOR_0"])[:, :3]
         colours = colours * own if own.shape == colours.shape else colours

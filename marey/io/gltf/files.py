@@ -13,12 +13,13 @@ from marey.io.binary import AnyPath, as_format_error, format_error
 from marey.io.conventions import unit_in_metres
 from marey.io.gltf.buffers import GltfDocument, read_document
 from marey.io.gltf.nodes import default_local, read_binds, read_tracks, read_tree
-from marey.io.gltf.writer import restore_contacts, restore_limits, write_gltf
+from marey.io.gltf.writer import restore_contacts, write_gltf
 from marey.io.scene import Local, SceneClip, SceneTree, build_motion, choose_clip, name_clips, pick_joints
 from marey.io.scene.clip import check_num_frames, local_transform
 from marey.io.scene.keys import AnimationTrack, block_times, count_frames, place_frames, sample_track
+from marey.lie import SO3
 from marey.motion import Motion
-from marey.skeleton import Skeleton
+from marey.skeleton import EulerLimits, Skeleton
 
 __all__ = ["list_gltf_clips", "read_gltf", "write_gltf"]
 
@@ -80,9 +81,16 @@ def _restore_own(motion: Motion, own: Mapping[str, Any]) -> Motion:
         tips = metres * np.array([kept.get(name, (0.0, 0.0, 0.0)) for name in skeleton.names], dtype=np.float64)
     called = str(own.get("skeleton") or "skeleton")
     is_whole = motion.num_frames == own.get("num_frames")
+    # Undo the limits part of :func:`describe_motion`
+    limits = cast(list[dict[str, Any]], own.get("limits", []))
+    restored: list[EulerLimits] = []
+    for item in limits:
+        low = np.array([-np.inf if x is None else x for x in item["low_rad"]], dtype=np.float64)
+        high = np.array([np.inf if x is None else x for x in item["high_rad"]], dtype=np.float64)
+        restored.append(EulerLimits(str(item["joint"]), str(item["order"]), low, high, SO3(item["axis_wxyz"])))
     return replace(
         motion,
-        skeleton=Skeleton(skeleton.names, skeleton.parents, skeleton.offsets, tips, restore_limits(own), called),
+        skeleton=Skeleton(skeleton.names, skeleton.parents, skeleton.offsets, tips, tuple(restored), called),
         contacts=restore_contacts(own, motion.num_frames) if is_whole else None,
         name=str(own.get("name") or motion.name),
     )
@@ -104,11 +112,31 @@ def _read_scene(
         number, notes = choose_clip(document.path, names, asked, moves)
         found, name = read_tracks(document, animations[number]), str(animations[number].get("name", ""))
     skins = _pick_skins(document, tree, notes)
-    joints = pick_joints(document.path, tree, _select_nodes(tree, skins, found))
+    # Joints: those of the skins
+    if skins:
+        wanted = {int(joint) for skin in skins for joint in skin["joints"]}
+    else:
+        # Without a skin: animated nodes, and bare nodes below them that carry others
+        wanted = {track.node for track in found}
+        for node in tree.order:
+            if int(tree.parents[node]) in wanted and tree.is_bare(node) and tree.child_lists[node]:
+                wanted.add(node)
+    joints = pick_joints(document.path, tree, wanted)
     # Tracks of the joints and of what lies above them, and the frames they ask for
     used = tree.with_ancestors(joints)
     tracks = {(track.node, track.path): track for track in found if track.node in used}
-    rate, start, frames = _time_grid(tracks, own, rate_hz, notes)
+    # Frames: those of our own writer's rate, else those that the key times ask for
+    if not tracks:
+        notes.append("the file holds no animation: one frame, the rest pose of its nodes")
+        rate, start, frames = float(rate_hz or 30.0), 0.0, 1
+    else:
+        distinct = {track.times.tobytes(): track.times for track in tracks.values()}
+        times = np.unique(np.concatenate(list(distinct.values())))
+        if "rate_hz" not in own:
+            rate, start, frames = place_frames(times, rate_hz, notes)
+        else:
+            rate = float(own["rate_hz"] if rate_hz is None else rate_hz)
+            start, frames = float(times[0]), count_frames(float(times[0]), float(times[-1]), rate)
     check_num_frames(document.path, frames, len(joints), sum(len(track.times) for track in tracks.values()), rate)
     return SceneClip(
         document.path,
@@ -142,31 +170,6 @@ def _pick_skins(document: GltfDocument, tree: SceneTree, notes: list[str]) -> li
     if len(kept) < len(skins):
         notes.append(f"{len(skins) - len(kept)} of {len(skins)} skins belong to other bodies and were dropped")
     return kept
-
-
-def _select_nodes(tree: SceneTree, skins: list[dict[str, Any]], tracks: list[AnimationTrack]) -> set[int]:
-    if skins:
-        return {int(joint) for skin in skins for joint in skin["joints"]}
-    # Without a skin: animated nodes, and bare nodes below them that carry others
-    wanted = {track.node for track in tracks}
-    for node in tree.order:
-        if int(tree.parents[node]) in wanted and tree.is_bare(node) and tree.child_lists[node]:
-            wanted.add(node)
-    return wanted
-
-
-def _time_grid(
-    tracks: Tracks, own: Mapping[str, Any], rate_hz: float | None, notes: list[str]
-) -> tuple[float, float, int]:
-    if not tracks:
-        notes.append("the file holds no animation: one frame, the rest pose of its nodes")
-        return float(rate_hz or 30.0), 0.0, 1
-    distinct = {track.times.tobytes(): track.times for track in tracks.values()}
-    times = np.unique(np.concatenate(list(distinct.values())))
-    if "rate_hz" not in own:
-        return place_frames(times, rate_hz, notes)
-    rate = float(own["rate_hz"] if rate_hz is None else rate_hz)
-    return rate, float(times[0]), count_frames(float(times[0]), float(times[-1]), rate)
 
 
 def _sample_node(

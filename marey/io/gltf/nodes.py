@@ -35,28 +35,25 @@ def read_tracks(document: GltfDocument, animation: dict[str, Any]) -> list[Anima
             continue
         if not 0 <= channel["sampler"] < len(samplers):
             raise format_error(document.path, f"an animation uses sampler {channel['sampler']} of {len(samplers)}")
-        document.item("nodes", target["node"])
-        tracks.append(_read_track(document, target["node"], target["path"], samplers[channel["sampler"]]))
+        node, path, sampler = target["node"], target["path"], samplers[channel["sampler"]]
+        document.item("nodes", node)
+        times = read_accessor(document, sampler.get("input"))[:, 0]
+        values = read_accessor(document, sampler.get("output"))
+        mode = sampler.get("interpolation", "LINEAR")
+        rows = len(times) * (3 if mode == "CUBICSPLINE" else 1)
+        if mode not in ("LINEAR", "STEP", "CUBICSPLINE"):
+            raise format_error(document.path, f"an animation is interpolated by '{mode}'")
+        if values.shape != (rows, _WIDTHS[path]):
+            what = f"a {path} track has {len(times)} times and values of shape {values.shape}"
+            raise format_error(document.path, what)
+        values = values.reshape(len(times), 3, -1) if mode == "CUBICSPLINE" else values
+        steps = np.diff(times)
+        if (steps < 0.0).any():
+            raise format_error(document.path, f"the key times of a {path} track do not rise")
+        # Exporters repeat a time where a curve jumps, and where float32 cannot tell two keys apart: the later counts
+        kept = np.append(steps > 0.0, True)
+        tracks.append(AnimationTrack(node, path, times[kept], values[kept], mode))
     return tracks
-
-
-def _read_track(document: GltfDocument, node: int, path: str, sampler: dict[str, Any]) -> AnimationTrack:
-    times = read_accessor(document, sampler.get("input"))[:, 0]
-    values = read_accessor(document, sampler.get("output"))
-    mode = sampler.get("interpolation", "LINEAR")
-    rows = len(times) * (3 if mode == "CUBICSPLINE" else 1)
-    if mode not in ("LINEAR", "STEP", "CUBICSPLINE"):
-        raise format_error(document.path, f"an animation is interpolated by '{mode}'")
-    if values.shape != (rows, _WIDTHS[path]):
-        what = f"a {path} track has {len(times)} times and values of shape {values.shape}"
-        raise format_error(document.path, what)
-    values = values.reshape(len(times), 3, -1) if mode == "CUBICSPLINE" else values
-    steps = np.diff(times)
-    if (steps < 0.0).any():
-        raise format_error(document.path, f"the key times of a {path} track do not rise")
-    # Exporters repeat a time where a curve jumps, and where float32 cannot tell two keys apart: the later one counts
-    kept = np.append(steps > 0.0, True)
-    return AnimationTrack(node, path, times[kept], values[kept], mode)
 
 
 def read_tree(document: GltfDocument) -> SceneTree:

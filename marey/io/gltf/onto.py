@@ -141,7 +141,20 @@ def write_onto(
                 del item["matrix"]
                 item |= {"translation": place[0].tolist(), "rotation": turn.wxyz[0, [1, 2, 3, 0]].tolist()}
                 item["scale"] = scale.tolist()
-        animation = _add_animation(clip, tracks, pack, first_accessor)
+        # Tracks of equal length share their times
+        times = clip.times().astype(np.float32)
+        inputs: dict[int, int] = {}
+        channels: list[dict[str, Any]] = []
+        samplers: list[dict[str, Any]] = []
+        for track in tracks:
+            count = len(track.values)
+            if count not in inputs:
+                inputs[count] = pack.add(times[:count], bounds=True) + first_accessor
+            samplers.append(
+                {"input": inputs[count], "interpolation": "LINEAR", "output": pack.add(track.values) + first_accessor}
+            )
+            channels.append({"sampler": len(samplers) - 1, "target": {"node": track.node, "path": track.path}})
+        animation = {"name": clip.name, "channels": channels, "samplers": samplers}
         animations.append(animation | {"extras": {"marey": describe_motion(clip)}} if len(clips) > 1 else animation)
     # New data stand behind the old
     views, accessors = shell.get("bufferViews", []), shell.get("accessors", [])
@@ -227,20 +240,6 @@ def _add_root_bone(document: GltfDocument, rig: CharacterRig) -> bool:
     return True
 
 
-def _add_animation(motion: Motion, tracks: list[_NodeTrack], pack: GltfPack, first: int) -> dict[str, Any]:
-    times = motion.times().astype(np.float32)
-    inputs: dict[int, int] = {}
-    channels: list[dict[str, Any]] = []
-    samplers: list[dict[str, Any]] = []
-    for track in tracks:
-        count = len(track.values)
-        if count not in inputs:
-            inputs[count] = pack.add(times[:count], bounds=True) + first
-        samplers.append({"input": inputs[count], "interpolation": "LINEAR", "output": pack.add(track.values) + first})
-        channels.append({"sampler": len(samplers) - 1, "target": {"node": track.node, "path": track.path}})
-    return {"name": motion.name, "channels": channels, "samplers": samplers}
-
-
 def _keep_data(document: GltfDocument, *, keep_clips: bool) -> bytes:
     """Join the buffers of a file to one, without the data of animations that are left out; edits the description.
 
@@ -253,7 +252,22 @@ def _keep_data(document: GltfDocument, *, keep_clips: bool) -> bytes:
         start, size = int(view.get("byteOffset", 0)), int(view["byteLength"])
         parts.append(bytes(document.buffers[int(view.get("buffer", 0))][start : start + size]))
     if not keep_clips:
-        dead = _find_unused(document, shell.pop("animations", []))
+        # Accessors that only the removed animations use; none where an extension may refer to data in its own way
+        animations = shell.pop("animations", [])
+        dead = set[int]()
+        if not _mentions_data(document.root, inside=False):
+            dead = {
+                int(s[key])
+                for animation in animations
+                for s in animation.get("samplers", [])
+                for key in ("input", "output")
+            }
+            for mesh in document.items("meshes"):
+                for primitive in mesh["primitives"]:
+                    dead -= set(primitive["attributes"].values()) | {primitive.get("indices")}
+                    for target in primitive.get("targets", []):
+                        dead -= set(target.values())
+            dead -= {skin.get("inverseBindMatrices") for skin in document.items("skins")}
         kept = [i for i in range(len(accessors)) if i not in dead]
         in_use = {number for i in kept for number in _views_of(accessors[i])}
         spare = {number for i in dead for number in _views_of(accessors[i])} - in_use
@@ -262,8 +276,13 @@ def _keep_data(document: GltfDocument, *, keep_clips: bool) -> bytes:
         parts = [part for i, part in enumerate(parts) if i not in spare]
     views = shell.get("bufferViews", [])
     for image in document.items("images"):
-        content = _read_picture(document, image)
-        if content is not None:
+        # A picture that lies beside the file moves into it
+        name = unquote(str(image.get("uri", "data:")))
+        folder = Path(document.path).resolve().parent
+        file = (folder / name).resolve()
+        is_beside = not name.startswith("data:") and "://" not in name and folder in file.parents and file.is_file()
+        if is_beside and file.suffix.lower() in MIME_TYPES:
+            content = bytes(map_file(file, limit=MAX_GLTF_BYTES))
             image["bufferView"] = len(views)
             image["mimeType"] = MIME_TYPES[Path(unquote(image.pop("uri"))).suffix.lower()]
             views.append({"buffer": 0, "byteLength": len(content)})
@@ -275,21 +294,6 @@ def _keep_data(document: GltfDocument, *, keep_clips: bool) -> bytes:
     if views:
         shell["bufferViews"] = views
     return bytes(data)
-
-
-def _find_unused(document: GltfDocument, animations: list[dict[str, Any]]) -> set[int]:
-    """Accessors that only ``animations`` use; none where an extension may refer to data in its own way."""
-    if _mentions_data(document.root, inside=False):
-        return set()
-    dead = {
-        int(s[key]) for animation in animations for s in animation.get("samplers", []) for key in ("input", "output")
-    }
-    for mesh in document.items("meshes"):
-        for primitive in mesh["primitives"]:
-            dead -= set(primitive["attributes"].values()) | {primitive.get("indices")}
-            for target in primitive.get("targets", []):
-                dead -= set(target.values())
-    return dead - {skin.get("inverseBindMatrices") for skin in document.items("skins")}
 
 
 def _mentions_data(value: Any, *, inside: bool) -> bool:
@@ -334,14 +338,3 @@ def _renumber(document: GltfDocument, accessors: list[int], views: list[int]) ->
     for name, kept in (("accessors", accessors), ("bufferViews", views)):
         if name in shell:
             shell[name] = [shell[name][i] for i in kept]
-
-
-def _read_picture(document: GltfDocument, image: dict[str, Any]) -> bytes | None:
-    """Content of a picture that lies beside the file, or ``None``."""
-    name = unquote(str(image.get("uri", "data:")))
-    folder = Path(document.path).resolve().parent
-    file = (folder / name).resolve()
-    is_beside = not name.startswith("data:") and "://" not in name and folder in file.parents and file.is_file()
-    if not is_beside or file.suffix.lower() not in MIME_TYPES:
-        return None
-    return bytes(map_file(file, limit=MAX_GLTF_BYTES))

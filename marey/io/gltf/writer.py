@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,8 @@ from marey.io.binary import AnyPath
 from marey.io.character import Character, load_character
 from marey.io.export.takes import as_clips, fit_clips, place_root
 from marey.io.gltf.buffers import GLTF_SUFFIXES, INDICES, VERTICES, GltfPack, to_glb, to_gltf
-from marey.lie import SO3
 from marey.motion import Contacts, Motion, find_runs
-from marey.skeleton import Capsules, EulerLimits, Skeleton, capsule_mesh, capsules
+from marey.skeleton import Capsules, Skeleton, capsule_mesh, capsules
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,17 +106,6 @@ def restore_contacts(described: Mapping[str, Any], frames: int) -> Contacts | No
                 raise InputError(f"contact '{name}' lasts from frame {start} to {stop} of {frames}")
             active[start:stop, k] = True
     return Contacts(names, active)
-
-
-def restore_limits(described: Mapping[str, Any]) -> tuple[EulerLimits, ...]:
-    """Undo the limits part of :func:`describe_motion`."""
-    limits = cast(list[dict[str, Any]], described.get("limits", []))
-    restored: list[EulerLimits] = []
-    for item in limits:
-        low = np.array([-np.inf if x is None else x for x in item["low_rad"]], dtype=np.float64)
-        high = np.array([np.inf if x is None else x for x in item["high_rad"]], dtype=np.float64)
-        restored.append(EulerLimits(str(item["joint"]), str(item["order"]), low, high, SO3(item["axis_wxyz"])))
-    return tuple(restored)
 
 
 MATERIAL: Final = {

@@ -46,7 +46,18 @@ def choose_axes(
     if asked is not None:
         given = parse_up(asked)
         return (_SHORTEST[given], given), f"{given} is up, as asked for", []
-    found, clear = upright_axis(positions, valid)
+    # Markers are spread along the vertical from the floor up; arms held out spread them sideways as far as a body is
+    # tall, but to both sides of the origin
+    rows = [row for row in np.linspace(0, len(positions) - 1, SAMPLES).astype(int) if valid[row].sum() >= 4]
+    if not rows:
+        found, clear = "+y", False
+    else:
+        # Extent and lowest point along each axis, in the middle of some frames
+        spreads = np.median([np.ptp(positions[row][valid[row]], axis=0) for row in rows], axis=0)
+        lowest = np.median([positions[row][valid[row]].min(axis=0) for row in rows], axis=0)
+        stands_on_z = spreads[2] > TALLER * spreads[1] and lowest[2] > -BELOW * spreads[2]
+        best, other = (2, 1) if stands_on_z else (1, 2)
+        found, clear = "+" + "xyz"[best], bool(spreads[best] > CLEARLY * max(spreads[0], spreads[other]))
     right, up = (next(iter(texts), "").strip().lower() for texts in (x_screen, y_screen))
     if up not in _AXES:
         return (_SHORTEST[found], found), f"the file does not say which axis is up; {found} was found to be", []
@@ -56,22 +67,6 @@ def choose_axes(
     if clear and found[1] != up[1]:
         doubt.append(f"the file says {up} is up, but the markers stand along {found}")
     return (right, up), f"{up} is up in the file (POINT:Y_SCREEN)", doubt
-
-
-def upright_axis(positions: FloatArray, valid: BoolArray) -> tuple[str, bool]:
-    """``"+z"`` where markers are spread along z from the floor up, else ``"+y"``; and whether that is clear.
-
-    Arms held out spread the markers sideways as far as a body is tall, but to both sides of the origin.
-    """
-    rows = [row for row in np.linspace(0, len(positions) - 1, SAMPLES).astype(int) if valid[row].sum() >= 4]
-    if not rows:
-        return "+y", False
-    # Extent and lowest point along each axis, in the middle of some frames
-    spreads = np.median([np.ptp(positions[row][valid[row]], axis=0) for row in rows], axis=0)
-    lowest = np.median([positions[row][valid[row]].min(axis=0) for row in rows], axis=0)
-    stands_on_z = spreads[2] > TALLER * spreads[1] and lowest[2] > -BELOW * spreads[2]
-    best, other = (2, 1) if stands_on_z else (1, 2)
-    return "+" + "xyz"[best], bool(spreads[best] > CLEARLY * max(spreads[0], spreads[other]))
 
 
 def rotate_to_axes(positions: FloatArray, axes: Axes) -> FloatArray:

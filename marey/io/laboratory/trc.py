@@ -71,7 +71,18 @@ def load_trc_markers(
         raise FormatError("the file ends before the first frame", file, len(lines), "Copy or export it again.")
     rows = [(number, "\t" in line, _split_row(line)) for number, line in table]
     # Where the header names fewer markers than it announces, the rows say how many there are
-    widest, names = max(len(cells) - 2 for _, _, cells in rows), _find_names(lines[3])
+    # Names above the columns, blank where a marker has none; each stands above the first of its three columns
+    titles = lines[3]
+    if "\t" not in titles:
+        names = titles.split()[2:]
+    else:
+        cells = [cell.strip() for cell in titles.split("\t")[2:]]
+        while cells and not cells[-1]:
+            cells.pop()
+        on_thirds = all(not cell or k % 3 == 0 for k, cell in enumerate(cells))
+        names = cells[::3] if on_thirds else [cell for cell in cells if cell]
+    # Where the header names fewer markers than it announces, the rows say how many there are
+    widest = max(len(cells) - 2 for _, _, cells in rows)
     count = announced_count if announced_count == len(names) > 0 else max(len(names), -(-widest // 3))
     if count == 0 or count > MAX_MARKERS:
         raise FormatError(f"{count} markers announced", file, 3, f"Between 1 and {MAX_MARKERS} are read.")
@@ -87,7 +98,17 @@ def load_trc_markers(
     if announced != len(values):
         warnings.append(f"{announced} frames announced, {len(values)} found")
     with as_format_error(path):
-        start_s, clock = _read_clock([cells[1] if len(cells) > 1 else "" for _, _, cells in rows])
+        # Time of the first frame [s] and frames per second; 0 and None where the times say nothing
+        written = [cells[1] if len(cells) > 1 else "" for _, _, cells in rows]
+        times = np.array([_to_float(cell) for cell in written])
+        if not np.isfinite(times).all() or (np.abs(times) > 1e7).any():
+            start_s, clock = 0.0, None
+        else:
+            steps = np.diff(times)
+            if not len(steps) or steps.min() <= 0.0 or steps.max() > 3.0 * np.median(steps):
+                start_s, clock = float(times[0]), None
+            else:
+                start_s, clock = float(times[0]), float(len(steps) / (times[-1] - times[0]))
         rate = rate_hz
         if rate is None:
             # The header's rate, unless the times say clearly another one
@@ -120,28 +141,6 @@ def load_trc_markers(
             name=Path(path).stem,
             start_s=start_s,
         )
-
-
-def _find_names(line: str) -> list[str]:
-    """Names above the columns; blank where a marker has none. Each stands above the first of its three columns."""
-    if "\t" not in line:
-        return line.split()[2:]
-    cells = [cell.strip() for cell in line.split("\t")[2:]]
-    while cells and not cells[-1]:
-        cells.pop()
-    on_thirds = all(not cell or k % 3 == 0 for k, cell in enumerate(cells))
-    return cells[::3] if on_thirds else [cell for cell in cells if cell]
-
-
-def _read_clock(cells: list[str]) -> tuple[float, float | None]:
-    """Time of the first frame [s] and frames per second; 0 and None where the times say nothing."""
-    times = np.array([_to_float(cell) for cell in cells])
-    if not np.isfinite(times).all() or (np.abs(times) > 1e7).any():
-        return 0.0, None
-    steps = np.diff(times)
-    if not len(steps) or steps.min() <= 0.0 or steps.max() > 3.0 * np.median(steps):
-        return float(times[0]), None
-    return float(times[0]), float(len(steps) / (times[-1] - times[0]))
 
 
 def _number(settings: dict[str, str], name: str, file: str, default: float | None = None) -> float:

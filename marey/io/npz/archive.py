@@ -196,13 +196,6 @@ class NpzArchive:
             raise format_error(self.path, f"'{name}' holds {shown} at {where}", "Fill or cut the gap first.")
         return values
 
-    def read_scalar(self, name: str) -> float:
-        """Read an array that holds one number."""
-        header = self.plain_header(name)
-        if any(length != 1 for length in header.shape):
-            raise format_error(self.path, f"'{name}' has shape {header.shape}, expected one number")
-        return float(self.read_numbers(name).reshape(()))
-
     def read_spare(self, name: str) -> NDArray[Any] | None:
         """Read an array that a motion can do without: nothing where it is missing, damaged or needs pickle."""
         try:
@@ -233,7 +226,21 @@ def open_archive(path: AnyPath) -> Generator[NpzArchive]:
         FormatError: it is no archive, it is damaged, or it lists more members than a motion has.
     """
     size = file_size(path, limit=MAX_ARCHIVE_BYTES)
-    _check_listing(path, size)
+    # Refuse a zip whose table of members is large before it is parsed: each entry costs memory and time. The end record
+    # (PK\5\6) has the table's size in bytes 12 to 16; that of zip64, which lies before it, has it in bytes 40 to 48
+    # (PKWARE, APPNOTE.TXT, 4.3.14 and 4.3.16)
+    with Path(path).open("rb") as file:
+        file.seek(max(0, size - (1 << 16) - 256))
+        tail = file.read()
+    at = tail.rfind(b"PK\x05\x06")
+    if at < 0 or at + 22 > len(tail):
+        raise format_error(path, "not a readable .npz archive: it has no table of members")
+    sizes = [unpack_from("<I", tail, at + 12)[0] if tail[at - 20 : at - 16] != b"PK\x06\x07" or at < 20 else 0]
+    wide = tail.rfind(b"PK\x06\x06", 0, at)
+    if wide >= 0 and wide + 48 <= len(tail):
+        sizes.append(unpack_from("<Q", tail, wide + 40)[0])
+    if max(sizes) > MAX_LISTING_BYTES:
+        raise format_error(path, f"its table of members has {max(sizes)} bytes", "Give one motion a file.")
     try:
         with zipfile.ZipFile(path) as archive:
             if len(archive.infolist()) > MAX_MEMBERS:
@@ -248,26 +255,6 @@ def open_archive(path: AnyPath) -> Generator[NpzArchive]:
         if isinstance(error, MareyError):
             raise
         raise format_error(path, f"the archive is damaged: {str(error)[:160]}") from error
-
-
-def _check_listing(path: AnyPath, size: int) -> None:
-    r"""Refuse a zip whose table of members is large before it is parsed: each entry costs memory and time.
-
-    The end record (``PK\5\6``) has the table's size in bytes 12 to 16; that of zip64, which lies before it, has it in
-    bytes 40 to 48 (PKWARE, APPNOTE.TXT, 4.3.14 and 4.3.16).
-    """
-    with Path(path).open("rb") as file:
-        file.seek(max(0, size - (1 << 16) - 256))
-        tail = file.read()
-    at = tail.rfind(b"PK\x05\x06")
-    if at < 0 or at + 22 > len(tail):
-        raise format_error(path, "not a readable .npz archive: it has no table of members")
-    sizes = [unpack_from("<I", tail, at + 12)[0] if tail[at - 20 : at - 16] != b"PK\x06\x07" or at < 20 else 0]
-    wide = tail.rfind(b"PK\x06\x06", 0, at)
-    if wide >= 0 and wide + 48 <= len(tail):
-        sizes.append(unpack_from("<Q", tail, wide + 40)[0])
-    if max(sizes) > MAX_LISTING_BYTES:
-        raise format_error(path, f"its table of members has {max(sizes)} bytes", "Give one motion a file.")
 
 
 def read_contacts(archive: NpzArchive, frames: int, notes: list[str], prefix: str = "") -> Contacts | None:

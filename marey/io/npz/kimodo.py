@@ -96,11 +96,6 @@ def kimodo_trees() -> dict[int, tuple[str, tuple[str, ...], list[int]]]:
     return trees
 
 
-def is_kimodo(names: tuple[str, ...]) -> bool:
-    """Whether an archive has the arrays of a Kimodo clip."""
-    return "posed_joints" in names and ("global_rot_mats" in names or "local_rot_mats" in names)
-
-
 def read_kimodo(archive: NpzArchive, *, rate_hz: float | None = None) -> Motion:
     """Read a Kimodo clip with its foot contacts.
 

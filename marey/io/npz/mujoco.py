@@ -24,7 +24,7 @@ from marey.io.npz.archive import NpzArchive
 from marey.io.npz.smpl import RATE_NAMES, read_rate
 from marey.lie import SO3
 from marey.motion import LoadReport, Motion, Source
-from marey.skeleton import HUMAN, Skeleton, SkeletonDraft
+from marey.skeleton import HUMAN, SkeletonDraft
 
 # Joint, parent, offset [m] and coordinates with their axes
 ModelJoint = tuple[str, str, FloatArray, tuple[tuple[str, tuple[float, float, float]], ...]]
@@ -114,7 +114,19 @@ def read_coordinates(archive: NpzArchive, names: tuple[str, ...], *, rate_hz: fl
         rotations.append(turned)
     local = SO3.stack(rotations, axis=1).wxyz
     place = np.array(PELVIS_M) + np.stack([q.get(name, np.zeros(frames)) for name in _SLIDES], axis=1)
-    skeleton = _human_skeleton(joints)
+    draft = SkeletonDraft(name="locomujoco_humanoid")
+    for name, parent, offset, _ in joints:
+        draft.add(name, draft.names.index(parent) if parent else -1, [float(x) for x in _face_z(offset)])
+    # Neck and head above the middle of the shoulders, as far as those of the canonical human for shoulders this wide
+    rest = HUMAN.rest_positions()
+    left, right, neck, head = (rest[HUMAN.index(name)] for name in ("left_shoulder", "right_shoulder", "neck", "head"))
+    width = 2.0 * abs(float(_LIMBS[5][2][2]))
+    scale = width / float(np.linalg.norm(left - right))
+    shoulders = _face_z(np.array([_LIMBS[5][2][0], _LIMBS[5][2][1], 0.0]))
+    draft.add("neck", draft.names.index("torso"), [float(x) for x in shoulders + scale * (neck - 0.5 * (left + right))])
+    draft.add("head", draft.names.index("neck"), [float(x) for x in scale * (head - neck)])
+    draft.tips[draft.names.index("head")] = [float(x) for x in scale * HUMAN.tips[HUMAN.index("head")]]
+    skeleton = draft.build()
     # The neck and the head do not move in this model
     still = SO3.identity(frames, skeleton.num_joints - len(joints)).wxyz
     return Motion(
@@ -143,22 +155,6 @@ def _human_joints() -> list[ModelJoint]:
             turned = tuple((n + suffix, (mirror * a[0], mirror * a[1], a[2])) for n, a in axes)
             joints.append((f"{side}_{name}", above, np.array(offset) * [1.0, 1.0, mirror], turned))
     return joints
-
-
-def _human_skeleton(joints: list[ModelJoint]) -> Skeleton:
-    draft = SkeletonDraft(name="locomujoco_humanoid")
-    for name, parent, offset, _ in joints:
-        draft.add(name, draft.names.index(parent) if parent else -1, [float(x) for x in _face_z(offset)])
-    # Neck and head above the middle of the shoulders, as far as those of the canonical human for shoulders this wide
-    rest = HUMAN.rest_positions()
-    left, right, neck, head = (rest[HUMAN.index(name)] for name in ("left_shoulder", "right_shoulder", "neck", "head"))
-    width = 2.0 * abs(float(_LIMBS[5][2][2]))
-    scale = width / float(np.linalg.norm(left - right))
-    shoulders = _face_z(np.array([_LIMBS[5][2][0], _LIMBS[5][2][1], 0.0]))
-    draft.add("neck", draft.names.index("torso"), [float(x) for x in shoulders + scale * (neck - 0.5 * (left + right))])
-    draft.add("head", draft.names.index("neck"), [float(x) for x in scale * (head - neck)])
-    draft.tips[draft.names.index("head")] = [float(x) for x in scale * HUMAN.tips[HUMAN.index("head")]]
-    return draft.build()
 
 
 def _face_z(vectors: FloatArray) -> FloatArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from marey.base import InputError
 from marey.io.binary import AnyPath, as_format_error, format_error
 from marey.io.npz.archive import open_archive
-from marey.io.npz.kimodo import is_kimodo, read_kimodo
+from marey.io.npz.kimodo import read_kimodo
 from marey.io.npz.mujoco import find_coordinates, read_coordinates
 from marey.io.npz.smpl import find_smpl_names, read_smpl
 from marey.motion import Motion
@@ -26,7 +26,8 @@ def read_npz(path: AnyPath, *, rate_hz: float | None = None, unit: str | None = 
         raise InputError(f"unit '{unit}' for an .npz archive", "These archives are always in metres; leave unit out")
     with as_format_error(path), open_archive(path) as archive:
         names = find_smpl_names(archive.names)
-        if is_kimodo(archive.names):
+        has_rotations = "global_rot_mats" in archive.names or "local_rot_mats" in archive.names
+        if has_rotations and "posed_joints" in archive.names:
             return read_kimodo(archive, rate_hz=rate_hz)
         if names is not None:
             return read_smpl(archive, names, rate_hz=rate_hz)

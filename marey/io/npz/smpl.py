@@ -155,7 +155,11 @@ def read_rate(archive: NpzArchive, asked_hz: float | None, prefix: str, warnings
         return asked_hz
     name = next((p + n for p in (prefix, "") for n in RATE_NAMES if p + n in archive), None)
     if name is not None:
-        return archive.read_scalar(name)
+        # One number
+        header = archive.plain_header(name)
+        if any(length != 1 for length in header.shape):
+            raise format_error(archive.path, f"'{name}' has shape {header.shape}, expected one number")
+        return float(archive.read_numbers(name).reshape(()))
     warnings.append(f"no frame rate in it: {ASSUMED_RATE_HZ:g} Hz is assumed. Give rate_hz= to override")
     return ASSUMED_RATE_HZ
 

@@ -51,7 +51,14 @@ def build_motion(clip: SceneClip) -> Motion:
     if is_moving:
         offsets = places - places[[max(parent, 0) for parent in parents]]
     offsets[0] = places[0]
-    skeleton = Skeleton(tuple(names), np.array(parents), offsets * metres, _bone_ends(clip, rest) * metres)
+    # Where a joint without joints below it carries one bare node, that node is where its bone ends: (J, 3)
+    tips = np.zeros((len(clip.joints), 3))
+    joints = set(clip.joints)
+    for i, joint in enumerate(clip.joints):
+        below = [] if joint == NO_PARENT else clip.tree.child_lists[joint]
+        if len(below) == 1 and below[0] not in joints and clip.tree.is_bare(below[0]):
+            tips[i] = rest[i][0][0] @ clip.tree.rest(below[0])[1][0]
+    skeleton = Skeleton(tuple(names), np.array(parents), offsets * metres, tips * metres)
     notes = list(clip.notes)
     if is_moving:
         notes.append("bones change their length in the animation, so joint translations are kept frame by frame")
@@ -112,14 +119,3 @@ def _sample_clip(clip: SceneClip, parents: list[int], rest: list[Local]) -> tupl
         wxyz[block, 1:] = (to_parent @ turned[:, 1:]).wxyz
         translations[block, 1:] = to_parent @ (places[:, 1:] - places[:, above])
     return positions, SO3(wxyz), translations
-
-
-def _bone_ends(clip: SceneClip, rest: list[Local]) -> FloatArray:
-    """Where a joint without joints below it carries one bare node, that node is where its bone ends: ``(J, 3)``."""
-    tips = np.zeros((len(clip.joints), 3))
-    joints = set(clip.joints)
-    for i, joint in enumerate(clip.joints):
-        below = [] if joint == NO_PARENT else clip.tree.child_lists[joint]
-        if len(below) == 1 and below[0] not in joints and clip.tree.is_bare(below[0]):
-            tips[i] = rest[i][0][0] @ clip.tree.rest(below[0])[1][0]
-    return tips

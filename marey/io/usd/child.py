@@ -46,7 +46,17 @@ def read(path: str, question: dict[str, Any]) -> Answer:
     stage = Usd.Stage.Open(layer, Usd.Stage.LoadAll)
     if stage is None:
         raise ValueError("USD cannot read it")
-    skeletons, animations = find_skeletons(stage)
+    # Skeletons, the one with most joints first, and animations in the file's order
+    skeletons: list[Any] = []
+    animations: list[Any] = []
+    for number, prim in enumerate(Usd.PrimRange.Stage(stage, Usd.TraverseInstanceProxies())):
+        if number > MAX_PRIMS:
+            raise ValueError(f"it holds more than {MAX_PRIMS} prims")
+        if prim.IsA(UsdSkel.Skeleton):
+            skeletons.append(prim)
+        elif prim.IsA(UsdSkel.Animation):
+            animations.append(prim)
+    skeletons.sort(key=lambda prim: -len(UsdSkel.Skeleton(prim).GetJointsAttr().Get() or ()))
     facts: dict[str, Any] = {
         "clips": [animation.GetName() for animation in animations],
         "chosen": -1,
@@ -74,7 +84,26 @@ def read(path: str, question: dict[str, Any]) -> Answer:
         facts |= sampled
     else:
         arrays: dict[str, tuple[array[Any], tuple[int, ...]]] = {}
-    described, more = describe_skeleton(skeleton)
+    # Joints, their parents, rest transforms relative to the parent and bind transforms in world
+    schema = UsdSkel.Skeleton(skeleton)
+    joints = [str(joint) for joint in schema.GetJointsAttr().Get() or ()]
+    if not 0 < len(joints) <= MAX_JOINTS:
+        raise ValueError(f"skeleton '{skeleton.GetName()}' has {len(joints)} joints")
+    parents = [int(parent) for parent in UsdSkel.Topology(joints).GetParentIndices()]
+    more: dict[str, tuple[array[Any], tuple[int, ...]]] = {}
+    for name, attribute in (("rest", schema.GetRestTransformsAttr()), ("binds", schema.GetBindTransformsAttr())):
+        matrices = attribute.Get()
+        if matrices is not None and len(matrices) == len(joints):
+            more[name] = (array("d", bytes(memoryview(matrices))), (len(joints), 4, 4))
+    world = UsdGeom.Xformable(skeleton).ComputeLocalToWorldTransform(Usd.TimeCode.EarliestTime())
+    more["stands"] = (array("d", [value for row in world for value in row]), (4, 4))
+    # Names of the joints for tools that know no paths, where there is one for each
+    called = [str(name) for name in schema.GetJointNamesAttr().Get() or ()]
+    called = called if len(called) == len(joints) else [joint.rpartition("/")[2] for joint in joints]
+    described, more = (
+        {"joints": joints, "called": called, "parents": parents, "skeleton": skeleton.GetName()},
+        more,
+    )
     facts |= described
     if len(skeletons) > 1:
         notes.append(f"the file holds {len(skeletons)} skeletons; '{skeleton.GetName()}' was read")
@@ -116,21 +145,6 @@ def find_value_clips(layer: Any, found: list[Any], path: Any) -> None:
         found.append(spec)
 
 
-def find_skeletons(stage: Any) -> tuple[list[Any], list[Any]]:
-    """Return the skeletons of a stage, the one with most joints first, and its animations in the file's order."""
-    skeletons: list[Any] = []
-    animations: list[Any] = []
-    for number, prim in enumerate(Usd.PrimRange.Stage(stage, Usd.TraverseInstanceProxies())):
-        if number > MAX_PRIMS:
-            raise ValueError(f"it holds more than {MAX_PRIMS} prims")
-        if prim.IsA(UsdSkel.Skeleton):
-            skeletons.append(prim)
-        elif prim.IsA(UsdSkel.Animation):
-            animations.append(prim)
-    skeletons.sort(key=lambda prim: -len(UsdSkel.Skeleton(prim).GetJointsAttr().Get() or ()))
-    return skeletons, animations
-
-
 def find_bound_skeleton(animation: Any, skeletons: list[Any]) -> Any:
     """Return the skeleton that an animation is bound to, else the one that shares most joints with it."""
     for skeleton in skeletons:
@@ -139,26 +153,6 @@ def find_bound_skeleton(animation: Any, skeletons: list[Any]) -> Any:
             return skeleton
     names = set(UsdSkel.Animation(animation).GetJointsAttr().Get() or ())
     return max(skeletons, key=lambda prim: len(names & set(UsdSkel.Skeleton(prim).GetJointsAttr().Get() or ())))
-
-
-def describe_skeleton(skeleton: Any) -> Answer:
-    """Return joints, their parents, rest transforms relative to the parent and bind transforms in world."""
-    schema = UsdSkel.Skeleton(skeleton)
-    joints = [str(joint) for joint in schema.GetJointsAttr().Get() or ()]
-    if not 0 < len(joints) <= MAX_JOINTS:
-        raise ValueError(f"skeleton '{skeleton.GetName()}' has {len(joints)} joints")
-    parents = [int(parent) for parent in UsdSkel.Topology(joints).GetParentIndices()]
-    arrays: dict[str, tuple[array[Any], tuple[int, ...]]] = {}
-    for name, attribute in (("rest", schema.GetRestTransformsAttr()), ("binds", schema.GetBindTransformsAttr())):
-        matrices = attribute.Get()
-        if matrices is not None and len(matrices) == len(joints):
-            arrays[name] = (array("d", bytes(memoryview(matrices))), (len(joints), 4, 4))
-    world = UsdGeom.Xformable(skeleton).ComputeLocalToWorldTransform(Usd.TimeCode.EarliestTime())
-    arrays["stands"] = (array("d", [value for row in world for value in row]), (4, 4))
-    # Names of the joints for tools that know no paths, where there is one for each
-    called = [str(name) for name in schema.GetJointNamesAttr().Get() or ()]
-    called = called if len(called) == len(joints) else [joint.rpartition("/")[2] for joint in joints]
-    return {"joints": joints, "called": called, "parents": parents, "skeleton": skeleton.GetName()}, arrays
 
 
 def sample_times(cache: Any, animation: Any, skeleton: Any) -> list[float]:

@@ -49,6 +49,9 @@ def write_usda(
     skeleton = moved[0].skeleton
     name = _identifiers([character.name if character else skeleton.name])[0]
     animations = _identifiers([clip.name for clip in moved])
+    animation = animations[0]
+    binds = ", ".join(_matrix(place) for place in skeleton.rest_positions())
+    rests = ", ".join(_matrix(place) for place in skeleton.offsets)
     lines = [
         "#usda 1.0",
         "(",
@@ -66,29 +69,23 @@ def write_usda(
         f"    rel skel:skeleton = </{name}/Skeleton>",
         f"    rel skel:animationSource = </{name}/{animations[0]}>",
         "",
-        *_describe_skeleton(skeleton, name, animations[0]),
+        *[
+            '    def Skeleton "Skeleton" (\n        prepend apiSchemas = ["SkelBindingAPI"]\n    )',
+            "    {",
+            f"        uniform matrix4d[] bindTransforms = [{binds}]",
+            f"        uniform token[] jointNames = [{_quote(skeleton.names)}]",
+            f"        uniform token[] joints = [{_quote(_joint_paths(skeleton))}]",
+            f"        uniform matrix4d[] restTransforms = [{rests}]",
+            f"        rel skel:animationSource = </{name}/{animation}>",
+            "    }",
+            "",
+        ],
     ]
     for clip, called in zip(moved, animations, strict=True):
         lines += _describe_animation(clip, called)
     if character is not None:
         lines += _describe_mesh(character, name, skeleton.num_joints - character.skeleton.num_joints)
     Path(path).write_text("\n".join([*lines, "}", ""]), encoding="utf-8")
-
-
-def _describe_skeleton(skeleton: Skeleton, name: str, animation: str) -> list[str]:
-    binds = ", ".join(_matrix(place) for place in skeleton.rest_positions())
-    rests = ", ".join(_matrix(place) for place in skeleton.offsets)
-    return [
-        '    def Skeleton "Skeleton" (\n        prepend apiSchemas = ["SkelBindingAPI"]\n    )',
-        "    {",
-        f"        uniform matrix4d[] bindTransforms = [{binds}]",
-        f"        uniform token[] jointNames = [{_quote(skeleton.names)}]",
-        f"        uniform token[] joints = [{_quote(_joint_paths(skeleton))}]",
-        f"        uniform matrix4d[] restTransforms = [{rests}]",
-        f"        rel skel:animationSource = </{name}/{animation}>",
-        "    }",
-        "",
-    ]
 
 
 def _describe_animation(motion: Motion, name: str) -> list[str]:

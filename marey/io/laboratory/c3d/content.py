@@ -74,9 +74,22 @@ def _parse_content(content: memoryview, parameters: C3dParameters, path: str, ra
     rate = rate if np.isfinite(rate) and rate > 0.0 else rate_hz
     if rate is None:
         raise format_error(path, "the parameter POINT:RATE is missing", "Give rate_hz, or export the file again.")
-    # Frames that are announced and really there
+    # Frames that are announced: TRIAL's 32-bit numbers where they are, else the header's 16-bit ones
+    ordered = parameters.numbers
+    assert ordered is not None
+    words = ordered.words(content[:BLOCK]).astype(np.int64) & 0xFFFF
+    begin, end = (parameters.long(f"TRIAL:ACTUAL_{end}_FIELD") for end in ("START", "END"))
+    if end >= begin > 0:
+        announced = end - begin + 1
+    else:
+        counted = int(words[4] - words[3]) + 1
+        if words[4] == 65535 or counted < 1:  # the header's words are full: the long count is a parameter
+            announced = max(counted, int(parameters.number("POINT:FRAMES", 0.0)))
+        else:
+            announced = counted
+    # Frames that are really there
     width = 4 if scale < 0.0 else 2  # [byte] a negative scale announces floating-point data
-    announced, size = _announced_frames(content, parameters), len(content) - start * BLOCK
+    size = len(content) - start * BLOCK
     per_frame = int(header[9]) & 0xFFFF
     plain, more = (size - announced * (4 * count + n) * width for n in (analogs, analogs * per_frame))
     if per_frame > 1 and not 0 <= plain < BLOCK and 0 <= more < BLOCK:
@@ -109,11 +122,23 @@ def _parse_content(content: memoryview, parameters: C3dParameters, path: str, ra
         raw = np.where(raw < 0.0, raw + 65536.0, raw)
     first = int(header[3]) & 0xFFFF
     long_first = parameters.long("TRIAL:ACTUAL_START_FIELD")
+    # (raw - OFFSET) SCALE GEN_SCALE; what is not finite is zero
+    num_channels = raw.shape[1]
+    general = parameters.number("ANALOG:GEN_SCALE", 1.0)
+    scales, offsets = np.ones(num_channels), np.zeros(num_channels)
+    for name, target in (("SCALE", scales), ("OFFSET", offsets)):
+        found = [parameters.array(f"ANALOG:{name}{suffix}").ravel() for suffix in ("", *"23456789")]
+        given = np.concatenate(found)[:num_channels]
+        target[: len(given)] = given
+    if _is_unsigned(parameters):
+        offsets = np.where(offsets < 0.0, offsets + 65536.0, offsets)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = (raw - offsets) * scales * general
     return C3dContent(
         parameters,
         positions,
         valid,
-        _scale_analog(raw, parameters),
+        np.where(np.isfinite(scaled), scaled, 0.0),
         rate,
         samples,
         max((long_first or first) - 1, 0),
@@ -121,38 +146,8 @@ def _parse_content(content: memoryview, parameters: C3dParameters, path: str, ra
     )
 
 
-def _announced_frames(content: memoryview, parameters: C3dParameters) -> int:
-    """Frames in all: TRIAL's 32-bit numbers where they are, else the header's 16-bit ones."""
-    numbers = parameters.numbers
-    assert numbers is not None
-    header = numbers.words(content[:BLOCK]).astype(np.int64) & 0xFFFF
-    first, last = (parameters.long(f"TRIAL:ACTUAL_{end}_FIELD") for end in ("START", "END"))
-    if last >= first > 0:
-        return last - first + 1
-    frames = int(header[4] - header[3]) + 1
-    if header[4] == 65535 or frames < 1:  # the header's words are full: the long count is a parameter
-        return max(frames, int(parameters.number("POINT:FRAMES", 0.0)))
-    return frames
-
-
 def _is_unsigned(parameters: C3dParameters) -> bool:
     return next(iter(parameters.texts("ANALOG:FORMAT")), "").strip().upper() == "UNSIGNED"
-
-
-def _scale_analog(raw: FloatArray, parameters: C3dParameters) -> FloatArray:
-    """(raw - OFFSET) SCALE GEN_SCALE; what is not finite is zero."""
-    count = raw.shape[1]
-    general = parameters.number("ANALOG:GEN_SCALE", 1.0)
-    scales, offsets = np.ones(count), np.zeros(count)
-    for name, target in (("SCALE", scales), ("OFFSET", offsets)):
-        found = [parameters.array(f"ANALOG:{name}{suffix}").ravel() for suffix in ("", *"23456789")]
-        given = np.concatenate(found)[:count]
-        target[: len(given)] = given
-    if _is_unsigned(parameters):
-        offsets = np.where(offsets < 0.0, offsets + 65536.0, offsets)
-    with np.errstate(over="ignore", invalid="ignore"):
-        values = (raw - offsets) * scales * general
-    return np.where(np.isfinite(values), values, 0.0)
 
 
 def read_with_ezc3d(path: AnyPath) -> C3dContent | None:

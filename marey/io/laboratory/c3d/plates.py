@@ -55,7 +55,13 @@ def compute_plates(
         if len(inside) < wanted or len(corners) < 12 * (p + 1) or len(origins) < 3 * (p + 1):
             said.append(f"force plate {p + 1} lacks channels, corners or an origin and is left out")
             continue
-        raw = _remove_baseline(parameters, analog.values[:, inside])
+        # Subtract the mean of the samples that FORCE_PLATFORM:ZERO names, unless somebody stands on the plate by then
+        raw = analog.values[:, inside]
+        zero = parameters.array("FORCE_PLATFORM:ZERO").ravel()
+        if len(zero) >= 2 and 0 < zero[0] <= zero[1] <= len(raw):
+            base = raw[int(zero[0]) - 1 : int(zero[1])].mean(axis=0)
+            is_empty = bool((np.abs(base) <= EMPTY * np.maximum(np.abs(raw).max(axis=0), 1e-9)).all())
+            raw = raw - base if is_empty else raw
         if kind == 4 and len(matrices) >= 36 * (p + 1):
             raw = raw @ matrices[36 * p : 36 * (p + 1)].reshape(6, 6)
         # Newton metres come from the unit of the channel; without one from the unit of length
@@ -64,10 +70,13 @@ def compute_plates(
         square = corners[12 * p : 12 * (p + 1)].reshape(4, 3) * metres
         origin = origins[3 * p : 3 * (p + 1)] * metres
         force, moment = _local_wrench(kind, raw, origin, metres, per_moment)
-        axes = _plate_axes(square)
-        if axes is None:
+        # Axes of the plate as columns: x from the second corner to the first, y from the fourth
+        x, y = square[0] - square[1], square[0] - square[3]
+        z = np.cross(x, y)
+        if min(np.linalg.norm(x), np.linalg.norm(z)) < 1e-9:
             said.append(f"force plate {p + 1} has no area and is left out")
             continue
+        axes = np.stack([column / np.linalg.norm(column) for column in (x, np.cross(z, x), z)], axis=1)
         # Centre of pressure on the surface, moments about it
         pressed = np.abs(force[:, 2]) > LOADED_N
         safe = np.where(pressed, force[:, 2], 1.0)
@@ -84,16 +93,6 @@ def compute_plates(
             )
         )
     return tuple(plates), said
-
-
-def _remove_baseline(parameters: C3dParameters, raw: FloatArray) -> FloatArray:
-    """Subtract the mean of the samples that FORCE_PLATFORM:ZERO names, unless somebody stands on the plate by then."""
-    zero = parameters.array("FORCE_PLATFORM:ZERO").ravel()
-    if len(zero) < 2 or not 0 < zero[0] <= zero[1] <= len(raw):
-        return raw
-    base = raw[int(zero[0]) - 1 : int(zero[1])].mean(axis=0)
-    is_empty = bool((np.abs(base) <= EMPTY * np.maximum(np.abs(raw).max(axis=0), 1e-9)).all())
-    return raw - base if is_empty else raw
 
 
 def _local_wrench(
@@ -120,13 +119,3 @@ def _local_wrench(
     # The origin is written from the surface down or from the sensor up: it always lies below
     below = -origin if origin[2] > 0.0 else origin
     return raw[:, :3], raw[:, 3:6] * per_moment + np.cross(raw[:, :3], below)
-
-
-def _plate_axes(corners: FloatArray) -> FloatArray | None:
-    """Axes of a plate as columns: x from the second corner to the first, y from the fourth; None without area."""
-    x, y = corners[0] - corners[1], corners[0] - corners[3]
-    z = np.cross(x, y)
-    if min(np.linalg.norm(x), np.linalg.norm(z)) < 1e-9:
-        return None
-    columns = [x, np.cross(z, x), z]
-    return np.stack([column / np.linalg.norm(column) for column in columns], axis=1)
