@@ -100,8 +100,10 @@ def measure_feet(tracks: MeasuredBody, settings: MeterSettings) -> FootMeasures:
             least = int(slow[np.argmin(np.abs(slow - 0.5 * (frames - 1)))])
             # ... and nobody stands while the pelvis falls freely: at the top of a jump feet are slow, too
             inside = int(END_S * rate) <= least < frames - int(END_S * rate) and not falls[least]
+            # A step that the clip cuts may have no time on the ground: its floor is that of the step beside it
+            around, stair_m = (FLOOR_S, STAIR_M) if inside else (2.0 * FLOOR_S, np.inf)
             floors[start:stop, side] = _find_floor(
-                tracks.soles[:, side, :, 1], start, stop, int(FLOOR_S * rate), STAIR_M if inside else np.inf
+                tracks.soles[:, side, :, 1], start, stop, int(around * rate), stair_m
             )
             step = FootStep(
                 side, start, stop, least, (heel, ball, toe_end), float(slowest[least, side]), is_whole=inside
@@ -156,7 +158,9 @@ def _find_floor(heights: FloatArray, start: int, stop: int, around: int, stair_m
     lowest = heights[start:stop].min(axis=0)
     near = heights[low : stop + around]
     level = np.where(near < lowest - stair_m, lowest, near)
-    return minimum_filter1d(level, 2 * around + 1, axis=0, mode="nearest")[start - low : stop - low]
+    floor = minimum_filter1d(level, 2 * around + 1, axis=0, mode="nearest")[start - low : stop - low]
+    # In a slow gait a swing may last longer: the step's own time on the ground counts as well
+    return np.minimum(floor, lowest)
 
 
 def _find_stance(speed: FloatArray, step: FootStep) -> tuple[int, int]:

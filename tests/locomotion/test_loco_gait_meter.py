@@ -9,7 +9,12 @@ from marey.locomotion import Engine, load_model
 from marey.measure import Measurement, measure_motion
 
 RATE_HZ = 120.0
-SCRAPED = {"walk": 2.1, "run": 0.65}  # [m/10 m] most of captured walks and runs of these speeds
+MOST_SCRAPED = 2.1  # [m/10 m] most of captured walks of these speeds
+# [m/10 m] at a speed [m/s]: the median of the captures of the manifest within 0.3 m/s in a walk and 0.6 m/s in a run
+# (benchmarks/gait_table.py); below 0.5 m/s there is one, 91_57
+MEDIANS = {0.3: 0.56, 0.5: 2.11, 0.8: 0.76, 1.0: 0.71, 1.4: 0.82, 1.8: 0.83, 2.2: 1.33}
+RUN_MEDIANS = {2.5: 0.28, 3.0: 0.29, 3.5: 0.30, 4.0: 0.30, 4.5: 0.39}
+TURN_MEDIAN = 0.78  # of straight captured walks of 1.2 m/s: the manifest has no steady turns
 LEAST_MM = 10.0
 KNEE = "knee_acceleration_120hz_p99_deg_per_s2"
 
@@ -26,16 +31,23 @@ def measured(
 @pytest.mark.parametrize("speed", [0.5, 0.8, 1.0, 1.4, 1.8, 2.2])
 def test_walks_scrape_no_more_than_captures_and_clear_the_floor(speed: float, style: str | None) -> None:
     found = measured(style, speed, 0.0)
-    assert found["scraped_m_per_10m"] <= 1.2 * SCRAPED["walk"]
+    assert found["scraped_m_per_10m"] <= 1.2 * MOST_SCRAPED
     assert found["swing_clearance_median_mm"] >= LEAST_MM
     assert found["swing_dragging_share"] == 0.0
     assert found["inverted_knee_frames"] == 0.0
 
 
-@pytest.mark.parametrize("speed", [2.5, 3.0, 3.5, 4.0, 4.5])
-def test_runs_scrape_no_more_than_captures_and_clear_the_floor(speed: float) -> None:
+@pytest.mark.parametrize("speed", MEDIANS)
+def test_walks_scrape_no_more_than_the_usual_capture(speed: float) -> None:
+    found = measured(None, speed, 0.0)
+    assert found["scraped_m_per_10m"] <= 1.2 * MEDIANS[speed]
+    assert found["swing_clearance_median_mm"] >= LEAST_MM
+
+
+@pytest.mark.parametrize("speed", RUN_MEDIANS)
+def test_runs_scrape_no_more_than_the_usual_capture_and_clear_the_floor(speed: float) -> None:
     found = measured(None, speed, 1.0)
-    assert found["scraped_m_per_10m"] <= 1.2 * SCRAPED["run"]
+    assert found["scraped_m_per_10m"] <= 1.2 * RUN_MEDIANS[speed]
     assert found["swing_clearance_median_mm"] >= LEAST_MM
     assert found["inverted_knee_frames"] == 0.0
 
@@ -45,13 +57,14 @@ def test_plants_add_no_tick_to_the_knees(speed: float, run: float) -> None:
     assert measured(None, speed, run)[KNEE] <= 1.5 * measured(None, speed, run, plants=False)[KNEE]
 
 
-@pytest.mark.parametrize(("speed", "run"), [(0.5, 0.0), (1.0, 0.0), (2.2, 0.0), (2.5, 1.0)])
+@pytest.mark.parametrize(("speed", "run"), [(0.3, 0.0), (0.5, 0.0), (1.0, 0.0), (2.2, 0.0), (2.5, 1.0)])
 def test_plants_add_no_tick_to_the_knees_at_any_speed(speed: float, run: float) -> None:
     assert measured(None, speed, run)[KNEE] <= 1.5 * measured(None, speed, run, plants=False)[KNEE]
 
 
-def test_turns_scrape_no_more_than_captures() -> None:
-    assert measured(None, 1.2, 0.0, 2.0)["scraped_m_per_10m"] <= 1.2 * SCRAPED["walk"]
+@pytest.mark.parametrize("turn_rate", [1.0, 2.0])
+def test_turns_scrape_no_more_than_the_usual_straight_capture(turn_rate: float) -> None:
+    assert measured(None, 1.2, 0.0, turn_rate)["scraped_m_per_10m"] <= 1.2 * TURN_MEDIAN
 
 
 @pytest.mark.parametrize(("speed", "run"), [(0.5, 0.0), (1.4, 0.0), (3.0, 1.0)])

@@ -65,11 +65,14 @@ from marey.locomotion.plants.state import (
     PlantState,
 )
 
-LEAVE_S = 0.08  # [s] a foot that leaves follows its raw path wholly after this time ...
+LEAVE_S = 0.18  # [s] a foot that leaves follows its raw path wholly after this time ...
 STEEP_RAD = (0.20, 0.90)  # [rad] ... or, from the first to the second, as its raw heel rises over its ball
 RUN_STEEP_RAD = (0.23, 0.95)  # [rad] of a runner, whose leg is straight at the push-off and has nothing to spare
 RISE_PART = 0.5  # [-] of that: the ball may rise
 ARRIVE_S = 0.02  # [s] before it lands a foot begins to slow down to rest ...
+SHORT_SWING_S = 0.65  # [s] ... sooner in a longer swing, that of a slow walk, ...
+ARRIVE_PART = 1.2  # [-] ... by this part of what it lasts longer, ...
+MOST_ARRIVE_S = 0.22  # [s] ... at most so much: its heel would pass over the floor otherwise ...
 REST_S = (0.06, 0.07)  # [s] ... until so long after it, in a walk and in a run
 GOAL_PART = 0.7  # [-] of the way from where a foot lands to where it is in mid-stance: there it stands
 NOTICE_S = 0.25  # [s] before it lands, a foot begins to turn to where it lands
@@ -79,8 +82,14 @@ FLAT_S = 0.10  # [s] in which a foot is laid flat, and rises from it
 HEEL_RISE_RAD = 0.12  # [rad] a foot whose raw heel is over its ball by more is not laid flat any more
 HEEL_UP_M = 0.01  # [m] a planned heel this high is not reported to be down: it has risen
 CLEARANCE_M = 0.016  # [m] of a sole in the middle of a swing, for a leg of the model
-CLEARANCE_PART = (0.26, 0.30)  # [-] of a swing, at its begin and end, over which it grows
-BLUR_M = 0.008  # [m] width over which the lift sets in ...
+CLEARANCE_PART = (0.26, 0.30)  # [-] of a swing, at its begin and end, over which it grows ...
+CLEARANCE_S = (0.09, 0.21)  # [s] ... but no longer than this: a foot that moves is off the floor
+DORSIFLEXION_RAD = 0.35  # [rad] an ankle bends by less for the clearance; the knee does what is left
+TIP_SHARE = 0.25  # [-] of the rise of a ball that is let go: toes bend in the first part of it
+LEAST_LEVER_M = 0.08  # [m] from ankle to ball over the ground, of a foot that points down
+TIP_PART = 0.5  # [-] of a swing, after which the tip of the toes has the same clearance by the ankle; before ...
+TIP_M = 0.0105  # [m] ... toes bend for so much, as soon as the ball is let go: a push-off ends on bent toes
+BLUR_M = 0.016  # [m] half the width over which the lift sets in ...
 TOUCH_M = 0.003  # [m] ... and that of the point of a standing foot that is not held
 SINK_S = 0.10  # [s] in which a foot that lands above the floor, as in a run, comes down ...
 SINK_M = 0.01  # [m] ... from no higher
@@ -92,6 +101,12 @@ def quintic_step(x: float) -> float:
     """Return 0 for x up to 0 and 1 from 1 on, with zero slope and curvature at both ends."""
     x = min(1.0, max(0.0, x))
     return x * x * x * (10.0 + x * (6.0 * x - 15.0))
+
+
+@kernel
+def soft_ramp(x: float, width: float) -> float:
+    """Return 0 up to -width and x from width on; a parabola joins them."""
+    return max(0.0, x) if abs(x) >= width else 0.25 * (x + width) ** 2 / width
 
 
 @kernel
@@ -160,7 +175,37 @@ def lift_sole(foot: FootState, target: Vector, f: Vector, heel: Vector, ground: 
     low = min(min(target[1] + heel[1], ball), target[1] + f[1] + foot.tip_up) - ground
     away = least - low
     blur = BLUR_M * foot.size * min(1.0, least / max(CLEARANCE_M * foot.size, 1e-9)) + 1e-9
-    return 0.5 * (away + sqrt(away * away + blur * blur))
+    return soft_ramp(away, blur)
+
+
+@kernel
+def clear_floor(
+    foot: FootState, target: Vector, turn: Quaternion, times: tuple[float, float], ground: float
+) -> tuple[Vector, Quaternion]:
+    """Ankle [m] and turn of a foot whose sole keeps a clearance in the middle of its swing.
+
+    ``times`` [s] are those since it left and until it lands. The ankle bends as far as people's do, and the leg lifts
+    what is left: a knee that lifts a hanging foot flexes and stretches faster than that of the gait.
+    """
+    since, until = times
+    u = since / max(since + until, 1e-6)
+    begun = quintic_step(max(since / CLEARANCE_S[0], u / CLEARANCE_PART[0]))
+    grown = begun * quintic_step(max(until / CLEARANCE_S[1], (1.0 - u) / CLEARANCE_PART[1]))
+    least, tip_share = CLEARANCE_M * foot.size * grown, grown * quintic_step(u / TIP_PART)
+    W, W_toe = quaternion_at(foot.world, ANKLE), quaternion_at(foot.world, TOE)
+    raw_f = subtract3(row3(foot.origin, TOE), row3(foot.origin, ANKLE))
+    raw_heel, raw_tip = rotate(W, get3(foot.heel)), rotate(W_toe, get3(foot.tip))
+    # Ball and tip are raised about the ankle.
+    f = rotate(turn, raw_f)
+    foot.tip_up = tip_share * rotate(turn, raw_tip)[1] - (1.0 - tip_share) * foot.toe_rest
+    lift = lift_sole(foot, target, f, (0.0, 1.0, 0.0), ground, least)
+    bend = lift / max(LEAST_LEVER_M * foot.size, sqrt(f[0] * f[0] + f[2] * f[2]))
+    bend = DORSIFLEXION_RAD * bend / sqrt(DORSIFLEXION_RAD * DORSIFLEXION_RAD + bend * bend)
+    # From ahead to up is against the lateral axis.
+    turn = multiply(exp(scale3(-bend, unit(rotate(turn, rotate(W, get3(foot.lateral)))))), turn)
+    foot.tip_up = tip_share * rotate(turn, raw_tip)[1] - (1.0 - tip_share) * foot.toe_rest
+    lift = lift_sole(foot, target, rotate(turn, raw_f), rotate(turn, raw_heel), ground, least)
+    return (target[0], target[1] + lift, target[2]), turn
 
 
 @kernel
@@ -185,8 +230,10 @@ def update_hold(foot: FootState, side: int, dt: float, forecast: PlantForecast, 
     fade = 1.0 - quintic_step(foot.free_s / (FADE_PART * swing_s))
     come = 0.0 if down else quintic_step(1.0 - first_s / min(NOTICE_S, 0.6 * swing_s))
     foot.stood_s = foot.stood_s + dt if was_down else 0.0
-    slow_s = ARRIVE_S + rest_time(options.ease_s)
-    arrive = quintic_step(((foot.stood_s if down else -first_s) + ARRIVE_S) / slow_s)
+    if not down:
+        foot.arrive_s = ARRIVE_S + min(MOST_ARRIVE_S, ARRIVE_PART * max(0.0, swing_s - SHORT_SWING_S))
+    slow_s = foot.arrive_s + rest_time(options.ease_s)
+    arrive = quintic_step(((foot.stood_s if down else -first_s) + foot.arrive_s) / slow_s)
     # Yaw: a foot that stands keeps its heading
     left = rotate(W, get3(foot.lateral))
     heading = atan2(-left[2], left[0])
@@ -212,11 +259,6 @@ def update_hold(foot: FootState, side: int, dt: float, forecast: PlantForecast, 
     set3(foot.tilt, tilt)
     turn = multiply(exp(tilt), yaw_rotation(foot.yaw))
     f, heel = rotate(turn, raw_f), rotate(turn, raw_heel)
-    # In the middle of a swing the tip of the toes counts as well; on the ground toes bend.
-    u = foot.free_s / swing_s
-    grown = quintic_step(u / CLEARANCE_PART[0]) * quintic_step((1.0 - u) / CLEARANCE_PART[1])
-    tip = rotate(turn, rotate(quaternion_at(foot.world, TOE), get3(foot.tip)))[1]
-    foot.tip_up = 0.0 if down else grown * tip - (1.0 - grown) * foot.toe_rest
     foot.sink_s = max(0.0, foot.sink_s - dt)
     if down:
         begin_hold(foot, ankle_down, toe_down, forecast, side, f, heel, ground)
@@ -232,6 +274,7 @@ def update_hold(foot: FootState, side: int, dt: float, forecast: PlantForecast, 
             stands = subtract3(get3(foot.heel_goal), heel)
         # The ball is let go as the foot becomes steep: its correction comes back to what it was before.
         free = (0.0, 0.0, 0.0) if ankle_down else release_shares(foot, raw_f, options.ease_s)
+        foot.tip_least = TIP_M * foot.size * quintic_step(free[1] / TIP_SHARE)
         if free[1] > 0.0:
             loose = subtract3(add3(p_ball, get3(foot.frozen)), f)
             stands = mix3(stands, (loose[0], max(loose[1], stands[1]), loose[2]), free)
@@ -250,6 +293,7 @@ def update_hold(foot: FootState, side: int, dt: float, forecast: PlantForecast, 
             set3(foot.toe_goal, add3(subtract3(get3(foot.heel_goal), heel), f))
         free = release_shares(foot, raw_f, options.ease_s)
         free = mix3(free, (1.0, 1.0, 1.0), (leave, leave, leave))
+        foot.tip_least = TIP_M * foot.size * quintic_step(free[1] / TIP_SHARE) * (1.0 - come)
         # The ball of a turned foot goes on its raw path, but for what is left of the last stance, until its heel lands.
         loose = subtract3(raw_f, f)
         kept = subtract3(subtract3(get3(foot.toe_goal), p_ankle), raw_f)
@@ -257,9 +301,10 @@ def update_hold(foot: FootState, side: int, dt: float, forecast: PlantForecast, 
         target = add3(p_ankle, add3(scale3(1.0 - come, loose), scale3(fade if foot.is_alive else 0.0, out)))
         if first_s <= NOTICE_S:
             target = add3(target, approach_landing(foot, side, forecast, (come, arrive), f, heel))
-        # The sole keeps a clearance in the middle of the swing, and never is under the floor.
-        lift = lift_sole(foot, target, f, heel, ground, CLEARANCE_M * foot.size * grown)
+        # A ball that leaves does not go under the floor.
+        lift = soft_ramp(ground + foot.toe_rest - target[1] - f[1], 2.0 * TOUCH_M * foot.size * leave)
         target = (target[0], target[1] + lift, target[2])
+        target, turn = clear_floor(foot, target, turn, (foot.free_s, first_s), ground)
     set3(foot.target, target)
     set4(foot.turn, turn)
     if down:
@@ -408,7 +453,8 @@ def hold_tick(
             raise_heel(foot, (hip[0], hip[1] - drop, hip[2]), soft * reach)
         if (foot.ankle_held or foot.toe_held) and abs(foot.yaw) > TWIST_RAD:
             foot.ankle_barred, foot.toe_barred = True, True
-        needed, _ = needed_toe_bend(foot, side, get3(foot.target), get4(foot.turn), options.floor_y, legs)
+        least_y = options.floor_y + foot.tip_least
+        needed, _ = needed_toe_bend(foot, side, get3(foot.target), get4(foot.turn), least_y, legs)
         relax_toe_bend(foot, needed, TICK_S)
         # The rings move on by one; the first tick fills them.
         shift, turn = subtract3(get3(foot.target), row3(foot.origin, ANKLE)), log(get4(foot.turn))

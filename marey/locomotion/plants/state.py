@@ -96,6 +96,7 @@ class FootState:
     bends: TickAngles  # ... and the bends [rad] of its toes
     free_s: float  # [s] since the foot left the ground
     stood_s: float  # [s] since it landed
+    arrive_s: float  # [s] before it lands the foot begins to slow down to rest
     steepest: float  # [rad] that the raw foot has been since its heel rose, about
     on_ball: bool  # the foot stands, or will land, on its ball, else on its heel
     has_rolled: bool  # from its heel onto its ball
@@ -107,6 +108,7 @@ class FootState:
     flatness: float  # [-] how far the foot is laid flat: linear in time, 0 to 1
     tip: Vector3  # [m] end of the toes in the frame of the ball
     tip_up: float  # [m] over the ball, of a foot in the air
+    tip_least: float  # [m] clearance for which the toes of a foot that leaves bend
     heel_back: float  # [m] heel pad of a flat foot against its ankle, ahead
     ankle_rest: float  # [m] rest height, in the character's size, as all below
     toe_rest: float  # [m]
