@@ -89,12 +89,20 @@ def test_one_jump_is_never_cheaper_and_takes_one_at_most(picking):
 
 @pytest.mark.mocap
 def test_costs_are_physical(picking):
-    """A second of walking costs about one: (100 N m)² s; every transition costs half a step at least."""
+    """A second of walking costs about one: (100 N m)² s; transitions that can be seen cost half a step."""
     database, settings = picking.database, picking.settings
     single = np.array([len(planted) == 1 for planted in database.classes])[database.phases.kind[database.phase]]
     assert 0.3 < np.median(compute_pose_costs(database, settings)[single]) * database.rate_hz < 4.0
     price = compute_transition_costs(database, picking.transitions, settings)
-    assert price.min() >= settings.transition_price * median_step_cost(database, settings) - 1e-12
+    # A stand may be cut short for what its poses are apart: a tenth of the threshold at most
+    source, target = picking.transitions.source, picking.transitions.target
+    is_cut = database.has_stand[database.phase[source]] & (database.phase[source] == database.phase[target])
+    step = median_step_cost(database, settings)
+    assert price[~is_cut].min() >= settings.transition_price * step - 1e-12
+    cheap = price < settings.transition_price * step - 1e-12
+    assert cheap.sum() < 0.01 * len(price)
+    assert (target[cheap] > source[cheap]).all()
+    assert picking.transitions.distance[cheap].max() < 0.1 * picking.transitions.threshold
 
 
 @pytest.mark.mocap

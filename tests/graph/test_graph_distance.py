@@ -14,7 +14,7 @@ from marey.graph.database.settings import AS_CAPTURED, GraphSettings
 from marey.graph.database.transitions import PointClouds, squared_distances
 from marey.graph.search.ground import GRID_STEPS, GroundGrid, grid_distances
 from marey.lie import SO3
-from marey.world import GroundPose, Sketch, Thing, Wall, World, box_distance, segment_distance
+from marey.world import GroundPose, River, Sketch, Stone, Thing, Wall, World, box_distance, segment_distance
 
 UP = np.array([0.0, 1.0, 0.0])
 
@@ -90,6 +90,20 @@ def test_distances_to_strips_and_boxes():
 def test_settings_that_make_no_graph_are_refused(bad):
     with pytest.raises(InputError):
         GraphSettings(**bad)
+
+
+def test_soles_on_stones_are_as_far_from_water_as_those_on_banks():
+    stone, half_sole_m = Stone((0.0, 2.0), 0.3), 0.12
+    world = World(rivers=(River((-3.0, 2.0), (3.0, 2.0), 2.0),), stones=(stone,))
+    ground = GroundGrid.from_sketch(Sketch(GroundPose((0.0, 0.0)), GroundPose((0.0, 4.0)), world=world))
+    rows, columns = np.nonzero(ground.stand)
+    corners = np.array([(a, b) for a in (-0.5, 0.5) for b in (-0.5, 0.5)]) * 0.05
+    away = np.stack([ground.x[columns], ground.z[rows]], axis=1)[:, None] + corners - np.array(stone.position)
+    away = away[np.abs(away[..., 0]).max(axis=1) < 1.0]
+    in_river = np.abs(away[..., 1]).min(axis=1) < 1.0
+    assert in_river.any()
+    assert np.hypot(*away[in_river].T).max() + half_sole_m < stone.radius_m + 0.02
+    assert (np.abs(away[~in_river][..., 1]).min() - half_sole_m) > 1.0 - 0.02
 
 
 def test_there_is_room_for_arms_beside_walls_unless_it_closes_the_way():

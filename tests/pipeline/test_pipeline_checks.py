@@ -14,9 +14,10 @@ import pytest
 from oracles.footprints import find_footprints
 
 from marey.io import load, save
-from marey.motion import Motion
+from marey.motion import Motion, contact_positions
 from marey.pipeline import SynthesisResult, synthesize_sketch
 from marey.samples import demo_graph, sketch_file, sketch_names
+from marey.skeleton import contact_points
 from marey.world import GroundPose, Path, Sketch, load_sketch
 
 PATIENCE_S = 60.0  # [s] of search, of the processor's own time; what is asked for takes 1 to 10 s
@@ -75,6 +76,23 @@ def test_a23_optimised_steps_stand_on_stones():
 def test_a23_searched_sketches_keep_to_corridor_banks_and_ground(name):
     """By the first ways, so that no clock decides: every way that a search shows has to keep them."""
     assert_bars(synthesize_sketch(shipped(name), "graph", k=1, epsilon=(10.0, 5.0), budget_s=PATIENCE_S, check=False))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("own_clock")
+def test_nobody_stands_about_on_the_way_to_a_ball_or_begins_with_a_foot_turned_out():
+    made = synthesize_sketch(shipped("pick"), "graph", check=False)
+    assert_bars(made)
+    assert made.motion is not None and made.errors is not None
+    assert made.motion.duration_s < 10.5 and made.errors.stops_s == 0.0
+    assert not made.errors.faults
+    points, names = contact_positions(made.motion), contact_points(made.motion.skeleton).names
+    for frame in (0, -1):
+        heels, toes = (
+            points[frame, [names.index(f"{side}_{part}") for side in ("left", "right")]] for part in ("heel", "toe")
+        )
+        left, right = np.degrees(np.arctan2(*(toes - heels)[:, [0, 2]].T))
+        assert abs(left - right) < 40.0
 
 
 @pytest.mark.slow

@@ -49,6 +49,14 @@ def test_cache_that_cannot_be_written_is_no_error(few_clips, tmp_path):
     assert demo_graph(folder=blocked).num_states > 1
 
 
+def test_a_stand_is_shown_no_longer_than_it_is_of_use(few_clips, tmp_path):
+    """Clips stand still for half a second at their ends; nobody who comes by has to wait for that."""
+    arrays = demo_graph(folder=tmp_path).arrays
+    leaves = arrays.is_standing[arrays.source]
+    assert leaves.any()
+    assert arrays.seconds[leaves].max() < 0.15
+
+
 def test_cache_folder_can_be_chosen(monkeypatch, tmp_path):
     monkeypatch.setenv("MAREY_CACHE", str(tmp_path))
     assert cache_folder() == tmp_path

@@ -20,6 +20,7 @@ from marey.graph.arrays import (
     GraphArrays,
     compose_planar,
     to_frame,
+    wrap_angles,
 )
 from marey.graph.database.clips import Database
 from marey.graph.database.compact import PhasePaths, compute_pose_costs, path_pose_ranges
@@ -30,6 +31,7 @@ from marey.graph.paths import planted_feet
 from marey.lie import SO3
 from marey.skeleton import contact_points, foot_points, joint_frames
 
+TOE_OUT_RAD: Final = (-0.26, 0.6)  # [rad] of a standing person's feet, least and most; others are about to turn
 MIN_FLIGHT_S: Final = 0.15  # [s] shortest flight that is a jump
 MIN_PATH_LENGTH_M: Final = 1e-3  # [m] of flights that cross nothing; zero marks edges that are not flights
 TORQUE_SHARES: Final = 6  # instants of an edge whose torques are compared
@@ -86,7 +88,6 @@ def make_arrays(parts: CompactParts, settings: GraphSettings) -> GraphArrays:
     path = tracks.path.copy()
     arc = tracks.arc + np.linalg.norm(ends - path[:, -1], axis=1)
     path[:, -1] = ends
-    standing = np.array([STANDING in planted for planted in database.classes])
     # Middles of soles (..., 3) whose balls are given: between heel and tip of the toes
     feet, points = table.feet[phases], foot_points(database.body.skeleton)
     rest = database.body.skeleton.rest_positions()
@@ -96,6 +97,10 @@ def make_arrays(parts: CompactParts, settings: GraphSettings) -> GraphArrays:
     moved = feet.copy()
     moved[..., 0] -= back * np.sin(feet[..., 2])
     moved[..., 1] -= back * np.cos(feet[..., 2])
+    # One begins and ends with feet that point about where the body faces, not in the middle of a turn
+    has_stand, facing = database.has_stand[phases], table.anchor[phases, 2] + places[:, 2]
+    toe_out = wrap_angles(feet[:, :, 2] - facing[:, None]) * (1.0, -1.0)
+    is_standing = has_stand & ((toe_out > TOE_OUT_RAD[0]) & (toe_out < TOE_OUT_RAD[1])).all(axis=1)
     # Length [m] of the edges that are flights, and rise of the root in them [m], (E, 2)
     flight = np.zeros((len(kept), 2))
     intervals = database.phases
@@ -121,7 +126,7 @@ def make_arrays(parts: CompactParts, settings: GraphSettings) -> GraphArrays:
         feet=to_frame(moved, table.anchor[phases][:, None])[..., :2],
         kind=table.kind[phases],
         flight=flight,
-        is_standing=standing[table.kind[phases]],
+        is_standing=is_standing if is_standing.any() else has_stand,
         price=np.maximum(cost - tracks.shown, 0.0),
         power=tracks.shown / tracks.seconds,
         torque=tracks.torque,

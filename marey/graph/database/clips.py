@@ -11,11 +11,11 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints
+from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen, frozen_ints
 from marey.contacts import ContactPhase, contact_phases, ensure_contacts, hold_feet
 from marey.dynamics import Body, solve_inverse_dynamics
 from marey.graph.algorithms import project_principal
-from marey.graph.database.events import PICKED_PREFIX, calibration_range, lift_pivots, split_events
+from marey.graph.database.events import PICKED_PREFIX, STANDING, calibration_range, lift_pivots, split_events
 from marey.graph.database.settings import GraphSettings
 from marey.kinematics import retarget
 from marey.lie import SO3
@@ -227,6 +227,11 @@ class Database:
     def num_poses(self) -> int:
         """How many poses there are."""
         return len(self.roots)
+
+    @property
+    def has_stand(self) -> BoolArray:
+        """Phases ``(S,)`` in which a body stands still on both feet."""
+        return np.array([STANDING in planted for planted in self.classes])[self.phases.kind]
 
     def motion(self, start: int, stop: int) -> Motion:
         """Poses ``start`` to ``stop`` (not included) of one clip as a motion."""

@@ -11,7 +11,7 @@ from marey.base import FloatArray, IntArray, kernel
 from marey.graph.algorithms import pop_heap, push_heap, select_cheapest
 from marey.graph.database.clips import Database
 from marey.graph.database.settings import GraphSettings
-from marey.graph.database.transitions import Transitions
+from marey.graph.database.transitions import STILL_SHARE, Transitions
 
 
 class PoseGraph(NamedTuple):
@@ -158,7 +158,12 @@ def compute_transition_costs(database: Database, transitions: Transitions, setti
     The source maximises a sum of probabilities, which no shortest way can do; this is the form that adds up. The fixed
     cost :math:`w_0` is ours: without it paths change between clips several times in a step.
     """
-    price = settings.transition_price + settings.transition_weight * transitions.distance / transitions.scale
+    # A stand that is cut short where it is still costs no more than how far its poses are apart
+    phase, target = database.phase[transitions.source], transitions.target
+    is_cut = database.has_stand[phase] & (phase == database.phase[target]) & (target > transitions.source)
+    is_cut &= transitions.distance < STILL_SHARE * transitions.threshold
+    price = np.where(is_cut, 0.0, settings.transition_price)
+    price += settings.transition_weight * transitions.distance / transitions.scale
     return median_step_cost(database, settings) * price
 
 

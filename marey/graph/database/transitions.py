@@ -14,7 +14,6 @@ from marey.base import BoolArray, FloatArray, InputError, IntArray, kernel, spli
 from marey.graph.algorithms import multiply_rows
 from marey.graph.arrays import to_frame
 from marey.graph.database.clips import Database
-from marey.graph.database.events import STANDING
 from marey.graph.database.settings import GraphSettings
 from marey.lie import SO3
 from marey.skeleton import joint_positions, role_map
@@ -160,6 +159,7 @@ SCAN_ROWS: Final = 256  # poses that are compared with all of their class at onc
 BLOCK_POSES: Final = 1024  # after so many poses, transitions within a behaviour come before those between two
 WITHIN, ACROSS, REMEMBERED = 0, 1, 2  # kinds of low places
 STOPPING: Final = 2  # phases before and after a stand that belong to stopping and starting
+STILL_SHARE: Final = 0.1  # [-] of the threshold: nobody sees a cut between standing poses that are so alike
 SAMPLE: Final = 400  # walking poses on which the threshold is set
 
 PosePairs = tuple[IntArray, IntArray, FloatArray]
@@ -285,7 +285,25 @@ def find_transitions(database: Database, settings: GraphSettings, metric: PoseMe
     if not len(source):
         what = f"no two poses are nearer than {threshold:.3g}; the nearest are {least:.3g} apart"
         raise InputError(what, "Raise `density` or `cross`, or add clips")
+    source, alike, near = _concatenate_pairs(
+        [(source, alike, near), _shorten_stands(database, metric, threshold, apart)]
+    )
     return Transitions(source, alike + 1, metric.exact(source, alike, near), threshold, num_like)
+
+
+def _shorten_stands(database: Database, metric: PoseMetric, threshold: float, apart: int) -> PosePairs:
+    """Pairs of the first pose of each stand and all like it from ``apart`` poses on: a stand lasts as long as needed.
+
+    Clips begin and end with stands of some length, which is chance; a way that comes to rest in one shows its end only.
+    """
+    table = database.phases
+    pairs = list[PosePairs]()
+    for phase in np.flatnonzero(database.has_stand):
+        later: IntArray = np.arange(table.start[phase] + apart, table.stop[phase] - 1)
+        D = metric.between(table.start[[phase]], later)[0]
+        near = np.flatnonzero(STILL_SHARE * threshold > D)
+        pairs.append((np.full(len(near), table.start[phase]), later[near], D[near]))
+    return _concatenate_pairs(pairs)
 
 
 class PoseGroup(NamedTuple):
@@ -352,7 +370,7 @@ def find_low_places(
 def pose_behaviours(database: Database) -> IntArray:
     """Number of the behaviour of each pose ``(P,)``; starting and stopping is a behaviour of its own."""
     table = database.phases
-    near = np.array([STANDING in planted for planted in database.classes])[table.kind]
+    near = database.has_stand
     inner = table.after >= 0
     for _ in range(STOPPING):
         ahead, behind = near.copy(), near.copy()

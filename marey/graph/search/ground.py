@@ -145,14 +145,13 @@ class GroundGrid:
             wide = np.logical_or.reduce(
                 [np.roll(wide, step, axis=axis) for step in range(-DILATION_CELLS, DILATION_CELLS + 1)]
             )
-        # Cells on which no foot may stand: walls, and rivers but for their stones
+        # Cells on which no foot may stand: walls, and rivers but for their stones; a foot may be anywhere in its cell
         wet = np.zeros(X.shape, dtype=bool)
+        margin = settings.foot_radius_m + 0.5 * GRID_CELL_M + settings.bank_m
         for river in world.rivers:
-            bank = 0.5 * river.width_m + 0.5 * GRID_CELL_M + settings.bank_m  # a foot may be anywhere in its cell
-            wet |= segment_distance(river.start, river.end, X, Z) < bank + settings.foot_radius_m
+            wet |= segment_distance(river.start, river.end, X, Z) < 0.5 * river.width_m + margin
         for stone in world.stones:
-            radius = max(stone.radius_m - settings.foot_radius_m, 0.02)
-            wet &= np.hypot(X - stone.position[0], Z - stone.position[1]) > radius
+            wet &= np.hypot(X - stone.position[0], Z - stone.position[1]) > max(stone.radius_m - margin, 0.02)
         return cls(low, x, z, free, wide, (walls > 0.0) & ~wet)
 
     def cell(self, place: Sequence[float]) -> tuple[int, int]:
