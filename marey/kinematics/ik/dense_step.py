@@ -112,6 +112,54 @@ def solve_damped_step(at: DenseModel, damping: float, is_relative: bool, metric:
 
 
 @kernel
+def predict_decrease(at: DenseModel) -> float:
+    """How much the quadratic model of the objective falls along the step that was taken."""
+    J, e, g, s, step = at.J, at.e, at.g, at.s, at.taken
+    value = 0.0
+    for n in range(g.shape[0]):
+        value -= g[n] * step[n] + s[n] * step[n] * step[n]
+    for r in range(e.shape[0]):
+        along = 0.0
+        for n in range(g.shape[0]):
+            along += J[r, n] * step[n]
+        value -= along * along
+    return value
+
+
+@kernel
+def compute_dogleg_step(at: DenseModel, newton: FloatArray, radius: float) -> None:
+    """Write the step on the path from the lowest point along the slope to the Gauss-Newton point, at a radius."""
+    J, g, s, free, step = at.J, at.g, at.s, at.free, at.step
+    # The lowest point along the slope, Cauchy's
+    steep = bend = 0.0
+    for n in range(g.shape[0]):
+        if free[n]:
+            steep += g[n] * g[n]
+            bend += 2.0 * s[n] * g[n] * g[n]
+    for r in range(J.shape[0]):
+        along = 0.0
+        for n in range(g.shape[0]):
+            if free[n]:
+                along += J[r, n] * g[n]
+        bend += 2.0 * along * along
+    t = steep / max(bend, 1e-300)
+    # |cauchy + q (newton - cauchy)| = radius is a quadratic equation for q
+    a, b, c = 0.0, 0.0, t * t * steep - radius * radius
+    length = 0.0
+    for n in range(g.shape[0]):
+        cauchy = -t * g[n] if free[n] else 0.0
+        a += (newton[n] - cauchy) ** 2
+        b += (newton[n] - cauchy) * cauchy
+        length += newton[n] ** 2
+    part = 1.0 if length <= radius * radius else (-b + np.sqrt(max(b * b - a * c, 0.0))) / max(a, 1e-300)
+    shrink = 1.0 if c < 0.0 or length <= radius * radius else radius / (t * np.sqrt(steep))
+    part = 0.0 if shrink < 1.0 else part
+    for n in range(g.shape[0]):
+        cauchy = -t * g[n] if free[n] else 0.0
+        step[n] = shrink * cauchy + part * (newton[n] - cauchy)
+
+
+@kernel
 def compute_step(method: int, option: float, damping: float, radius: float, at: DenseModel, metric: FloatArray) -> None:
     """Write the step of a method from the linearised problem."""
     if method == DLS:
@@ -122,35 +170,7 @@ def compute_step(method: int, option: float, damping: float, radius: float, at: 
         # The Gauss-Newton point needs a little damping, as the Jacobian may lack rank
         newton = np.zeros(at.g.shape[0])
         solve_damped_step(at, 1e-6, False, metric, newton)
-        # On the path from the lowest point along the slope to the Gauss-Newton point, at the radius
-        J, g, s, free, step = at.J, at.g, at.s, at.free, at.step
-        # The lowest point along the slope, Cauchy's
-        steep = bend = 0.0
-        for n in range(g.shape[0]):
-            if free[n]:
-                steep += g[n] * g[n]
-                bend += 2.0 * s[n] * g[n] * g[n]
-        for r in range(J.shape[0]):
-            along = 0.0
-            for n in range(g.shape[0]):
-                if free[n]:
-                    along += J[r, n] * g[n]
-            bend += 2.0 * along * along
-        t = steep / max(bend, 1e-300)
-        # |cauchy + q (newton - cauchy)| = radius is a quadratic equation for q
-        a, b, c = 0.0, 0.0, t * t * steep - radius * radius
-        length = 0.0
-        for n in range(g.shape[0]):
-            cauchy = -t * g[n] if free[n] else 0.0
-            a += (newton[n] - cauchy) ** 2
-            b += (newton[n] - cauchy) * cauchy
-            length += newton[n] ** 2
-        part = 1.0 if length <= radius * radius else (-b + np.sqrt(max(b * b - a * c, 0.0))) / max(a, 1e-300)
-        shrink = 1.0 if c < 0.0 or length <= radius * radius else radius / (t * np.sqrt(steep))
-        part = 0.0 if shrink < 1.0 else part
-        for n in range(g.shape[0]):
-            cauchy = -t * g[n] if free[n] else 0.0
-            step[n] = shrink * cauchy + part * (newton[n] - cauchy)
+        compute_dogleg_step(at, newton, radius)
     else:
         missed = solve_truncated_inverse(at, CUTOFF)
         if method == MEREDITH_MADDOCK:

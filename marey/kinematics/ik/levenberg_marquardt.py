@@ -44,6 +44,7 @@ from marey.kinematics.ik.dense_step import (
     compute_step,
     evaluate_violations,
     new_limit_violation,
+    predict_decrease,
     write_violation_rows,
 )
 from marey.kinematics.ik.dual_step import compute_descent, new_step_buffers, predict_prior_change
@@ -308,16 +309,7 @@ def solve_dense_steps(
         # The step, the decrease that its linear model expects, the pose after it and its objective
         compute_step(dense.method, dense.option, damping, radius, at, dense.metric)
         change = retract(layout, dense.space, state, at.step, trial, at.taken)
-        # How much the quadratic model of the objective falls along the step that was taken
-        J, e, g, s, step = at.J, at.e, at.g, at.s, at.taken
-        decrease = 0.0
-        for n in range(g.shape[0]):
-            decrease -= g[n] * step[n] + s[n] * step[n] * step[n]
-        for r in range(e.shape[0]):
-            along = 0.0
-            for n in range(g.shape[0]):
-                along += J[r, n] * step[n]
-            decrease -= along * along
+        decrease = predict_decrease(at)
         new_cost = evaluate_state(layout, dense.space, goals, trial)
         if bounds is not None:
             new_cost += evaluate_violations(bounds, dense.penalty, trial, met)

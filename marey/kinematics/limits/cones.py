@@ -71,6 +71,18 @@ def nearest_in_ellipsoid(y: Vector, semi: Vector) -> Vector:
 
 
 @kernel
+def nearest_in_ellipse(y: float, z: float, a: float, b: float) -> tuple[float, float]:
+    r"""Nearest point of the ellipse :math:`(y/a)^2 + (z/b)^2 \le 1`; an infinite half-axis makes a strip."""
+    if np.isinf(a) or np.isinf(b) or a == 0.0 or b == 0.0:
+        return clamp(y, -a, a), clamp(z, -b, b)
+    if a == b and (y / a) ** 2 + (z / b) ** 2 > 1.0:
+        scale = a / np.sqrt(y * y + z * z)
+        return scale * y, scale * z
+    nearest = nearest_in_ellipsoid((y, z, 0.0), (a, b, 1.0))
+    return nearest[0], nearest[1]
+
+
+@kernel
 def twist_gradient(q: Quaternion) -> Vector:
     """Body gradient of the twist angle about x; a swing by half a turn has none."""
     w, x, y, z = q
@@ -102,15 +114,7 @@ def check_cones(
             angle = 2.0 * atan2(q[1], q[0])
             untwist = (cos(0.5 * angle), -sin(0.5 * angle), 0.0, 0.0)
             s = log(multiply(q, untwist))
-            # Nearest point of the ellipse (y/a)^2 + (z/b)^2 <= 1; an infinite half-axis makes a strip
-            y, z, a, b = s[1], s[2], swing[j, 0], swing[j, 1]
-            if np.isinf(a) or np.isinf(b) or a == 0.0 or b == 0.0:
-                y, z = clamp(y, -a, a), clamp(z, -b, b)
-            elif a == b and (y / a) ** 2 + (z / b) ** 2 > 1.0:
-                scale = a / np.sqrt(y * y + z * z)
-                y, z = scale * y, scale * z
-            else:
-                y, z, _ = nearest_in_ellipsoid((y, z, 0.0), (a, b, 1.0))
+            y, z = nearest_in_ellipse(s[1], s[2], swing[j, 0], swing[j, 1])
             at = nearest_angle(angle, twist[j, 0], twist[j, 1])
             t = clamp(at, twist[j, 0], twist[j, 1])
             square = (s[1] - y) ** 2 + (s[2] - z) ** 2 + (at - t) ** 2
@@ -126,6 +130,17 @@ def check_cones(
             violation[f, j] = np.sqrt(square)
             put3(gradient[f], j, g)
     return out, violation, gradient
+
+
+@kernel
+def nearest_on_arc(d: Vector, a: Vector, b: Vector) -> Vector:
+    """Nearest point of the short great arc from ``a`` to ``b`` to the direction ``d``."""
+    n = unit(cross(a, b))
+    k = dot(n, d)
+    p = unit((d[0] - k * n[0], d[1] - k * n[1], d[2] - k * n[2]))
+    if dot(cross(a, p), n) >= 0.0 and dot(cross(p, b), n) >= 0.0:
+        return p
+    return a if dot(d, a) >= dot(d, b) else b
 
 
 @kernel
@@ -149,17 +164,19 @@ def nearest_in_polygon(d: Vector, corners: FloatArray, count: int, inner: Vector
         return d
     best, found = -2.0, d
     for i in range(count):
-        # Nearest point of the short great arc between two corners
-        a, b = row3(corners, i), row3(corners, (i + 1) % count)
-        n = unit(cross(a, b))
-        k = dot(n, d)
-        on = unit((d[0] - k * n[0], d[1] - k * n[1], d[2] - k * n[2]))
-        p = a if dot(d, a) >= dot(d, b) else b
-        if dot(cross(a, on), n) >= 0.0 and dot(cross(on, b), n) >= 0.0:
-            p = on
+        p = nearest_on_arc(d, row3(corners, i), row3(corners, (i + 1) % count))
         if dot(p, d) > best:
             best, found = dot(p, d), p
     return found
+
+
+@kernel
+def shortest_swing(d: Vector) -> Quaternion:
+    """Shortest rotation that turns x into the unit vector ``d``."""
+    if d[0] < -1.0 + 1e-15:
+        return 0.0, 0.0, 0.0, 1.0
+    w = np.sqrt(0.5 * (1.0 + d[0]))
+    return w, 0.0, -0.5 * d[2] / w, 0.5 * d[1] / w
 
 
 @kernel
@@ -206,13 +223,7 @@ def check_reach_cones(
             g = unrotate(q, scale3(away, side))
             g = ((at - t) * slope[0], (at - t) * slope[1] - g[2], (at - t) * slope[2] + g[1])  # plus x cross g
             g = rotate(frame, g)
-            # Shortest rotation that turns x into the direction
-            if p[0] < -1.0 + 1e-15:
-                bent = 0.0, 0.0, 0.0, 1.0
-            else:
-                w = np.sqrt(0.5 * (1.0 + p[0]))
-                bent = w, 0.0, -0.5 * p[2] / w, 0.5 * p[1] / w
-            q = multiply(bent, exp((t, 0.0, 0.0)))
+            q = multiply(shortest_swing(p), exp((t, 0.0, 0.0)))
             write_rotation(out[f, j], multiply(centre, multiply(frame, multiply(q, conjugate(frame)))))
             violation[f, j] = np.sqrt(away * away + (at - t) ** 2)
             put3(gradient[f], j, g)

@@ -118,6 +118,37 @@ def update_conjugate_direction(at: DenseModel, old_g: FloatArray, was_free: Bool
 
 
 @kernel
+def compute_buss_length(at: DenseModel, unit: float) -> float:
+    """Step of the transpose that brings J D J^T e nearest to e, for a direction of 2 D J^T e. [Buss2004]_."""
+    J, e, free = at.J, at.e, at.free
+    y = np.zeros(J.shape[1])
+    for n in range(J.shape[1]):
+        if free[n]:
+            for r in range(e.shape[0]):
+                y[n] += coordinate_scale(n, unit) * J[r, n] * e[r]
+    up = down = 0.0
+    for r in range(e.shape[0]):
+        z = 0.0
+        for n in range(J.shape[1]):
+            z += J[r, n] * y[n]
+        up, down = up + e[r] * z, down + z * z
+    return 0.5 * up / max(down, 1e-300)
+
+
+@kernel
+def initial_step_length(method: int, won: float, s: FloatArray, y: FloatArray, along: float, unit: float) -> float:
+    """Length to try first: one, or that of Barzilai and Borwein from the last step s and change of slope y."""
+    if method == PG_UNIT:
+        return 1.0
+    if method == CONJUGATE:
+        return min(1.0, max(1e-6, 2.02 * won / max(-along, 1e-300))) if won > 0.0 else 1.0
+    bent, size = inner_product(s, y), 0.0
+    for n in range(s.shape[0]):
+        size += s[n] * s[n] / coordinate_scale(n, unit)
+    return min(BB_RANGE[1], max(BB_RANGE[0], size / bent)) if bent > 0.0 else BB_RANGE[1]
+
+
+@kernel
 def solve_gradient(
     layout: IKLayout, way: GradientStep, goals: Goals, pose: PoseArrays, stop: StopRule, history: FloatArray
 ) -> tuple[int, int, int, float, float]:
@@ -158,39 +189,14 @@ def solve_gradient(
                 at.step[k] = -coordinate_scale(k, unit) * at.g[k] if at.free[k] else 0.0
         # The length: given, Buss's, or by Armijo's rule
         if method in (TRANSPOSE_FIXED, TRANSPOSE_BUSS):
-            if method == TRANSPOSE_FIXED:
-                length = way.length
-            else:
-                # The step that brings J D J^T e nearest to e, for a direction of 2 D J^T e [Buss2004]_
-                J, e, free = at.J, at.e, at.free
-                y = np.zeros(n)
-                for k in range(n):
-                    if free[k]:
-                        for r in range(e.shape[0]):
-                            y[k] += coordinate_scale(k, unit) * J[r, k] * e[r]
-                up = down = 0.0
-                for r in range(e.shape[0]):
-                    z = 0.0
-                    for k in range(n):
-                        z += J[r, k] * y[k]
-                    up, down = up + e[r] * z, down + z * z
-                length = 0.5 * up / max(down, 1e-300)
+            length = way.length if method == TRANSPOSE_FIXED else compute_buss_length(at, unit)
             change = retract(layout, space, state, length * at.step, trial, at.taken)
             new_cost, along = evaluate_state(layout, space, goals, trial), inner_product(at.g, at.taken)
             evaluations += 1
         else:
             length = 1.0
             if iteration > 1:
-                # The length to try first: one, or that of Barzilai and Borwein from the last step and change of slope
-                length = 1.0
-                if method == CONJUGATE:
-                    if won > 0.0:
-                        length = min(1.0, max(1e-6, 2.02 * won / max(-inner_product(at.g, at.step), 1e-300)))
-                elif method != PG_UNIT:
-                    bent, size = inner_product(at.taken, bend), 0.0
-                    for k in range(n):
-                        size += at.taken[k] * at.taken[k] / coordinate_scale(k, unit)
-                    length = min(BB_RANGE[1], max(BB_RANGE[0], size / bent)) if bent > 0.0 else BB_RANGE[1]
+                length = initial_step_length(method, won, at.taken, bend, inner_product(at.g, at.step), unit)
             new_cost, length, tries, along = search_armijo(layout, space, goals, state, cost, length, trial, at)
             evaluations += tries
             change = 0.0
