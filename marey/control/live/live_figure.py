@@ -224,7 +224,13 @@ class LiveFigure:
             pushes = forces_at(self._pushes, self._now_s, STEP_S)
             if any(float(np.linalg.norm(push.force_n)) > LEAST_N for push in pushes):
                 self._last_push = self.time_s + PUSH_VISIBLE_S, pushes
-            self.pulls = (*self._pull(), *pushes)
+            # The hand's pull, unless it sets a goal
+            hand, controller, self.pulls = self.hand, self.controller, pushes
+            controller.goal = None if hand is None or not controller.takes_goals else hand.goal(self._names)
+            if hand is not None and not controller.takes_goals:
+                here, velocity = self.simulator.mechanics(), self.simulator.state.velocity
+                pull = hand.pull(here, velocity, STEP_S, self.settings.pull_n_m, self._names)
+                self.pulls = (pull, *pushes)
             # Let the controller make its step; limits that make it unstable are given up
             try:
                 self.controller.step(STEP_S, self.pulls)
@@ -262,15 +268,6 @@ class LiveFigure:
             return
         self.hand, self._pushes = None, []
         self.controller.begin_again()
-
-    def _pull(self) -> tuple[PointForce, ...]:
-        """The hand's pull, unless it sets a goal."""
-        hand, controller = self.hand, self.controller
-        controller.goal = None if hand is None or not controller.takes_goals else hand.goal(self._names)
-        if hand is None or controller.takes_goals:
-            return ()
-        here, state = self.simulator.mechanics(), self.simulator.state
-        return (hand.pull(here, state.velocity, STEP_S, self.settings.pull_n_m, self._names),)
 
     @property
     def _now_s(self) -> float:
@@ -318,12 +315,15 @@ class LiveFigure:
         for ball in balls:
             simulator.throw(replace(ball, gravity=simulator.gravity))
         self.controller: FigureController = controller
-        self._pushes = [_shift_push(push, left_s) for push in self._pushes]
+        # Active pushes go on, on the restarted clock
+        self._pushes = [
+            Push(
+                push.joint,
+                push.force_n,
+                max(0.0, push.start_s - left_s),
+                max(min(push.start_s + push.duration_s - left_s, push.duration_s), 1e-6),
+            )
+            for push in self._pushes
+        ]
         if self.is_recording and self.take is not None:
             self.take.go_on(simulator)
-
-
-def _shift_push(push: Push, by_s: float) -> Push:
-    """An active push, shifted to a restarted clock."""
-    left_s = push.start_s + push.duration_s - by_s
-    return Push(push.joint, push.force_n, max(0.0, push.start_s - by_s), max(min(left_s, push.duration_s), 1e-6))

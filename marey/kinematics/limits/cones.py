@@ -143,26 +143,6 @@ def is_in_polygon(d: Vector, corners: FloatArray, count: int, inner: Vector) -> 
 
 
 @kernel
-def nearest_in_polygon(d: Vector, corners: FloatArray, count: int, inner: Vector) -> Vector:
-    """Nearest direction of a spherical polygon: a linear search over its sides."""
-    if count == 0 or is_in_polygon(d, corners, count, inner):
-        return d
-    best, found = -2.0, d
-    for i in range(count):
-        # Nearest point of the short great arc between two corners
-        a, b = row3(corners, i), row3(corners, (i + 1) % count)
-        n = unit(cross(a, b))
-        k = dot(n, d)
-        on = unit((d[0] - k * n[0], d[1] - k * n[1], d[2] - k * n[2]))
-        p = a if dot(d, a) >= dot(d, b) else b
-        if dot(cross(a, on), n) >= 0.0 and dot(cross(on, b), n) >= 0.0:
-            p = on
-        if dot(p, d) > best:
-            best, found = dot(p, d), p
-    return found
-
-
-@kernel
 def check_reach_cones(
     wxyz: FloatArray,
     centres: FloatArray,
@@ -192,7 +172,20 @@ def check_reach_cones(
             q = multiply(conjugate(frame), multiply(local, frame))
             angle = 2.0 * atan2(q[1], q[0])
             d = unit(rotate(q, (1.0, 0.0, 0.0)))
-            p = nearest_in_polygon(d, corners[j], counts[j], row3(inner, j))
+            # Nearest direction of the spherical polygon: a linear search over its sides
+            p, best = d, -2.0
+            if counts[j] > 0 and not is_in_polygon(d, corners[j], counts[j], row3(inner, j)):
+                for i in range(counts[j]):
+                    # Nearest point of the short great arc between two corners
+                    a, b = row3(corners[j], i), row3(corners[j], (i + 1) % counts[j])
+                    n = unit(cross(a, b))
+                    k = dot(n, d)
+                    on = unit((d[0] - k * n[0], d[1] - k * n[1], d[2] - k * n[2]))
+                    is_between = dot(cross(a, on), n) >= 0.0 and dot(cross(on, b), n) >= 0.0
+                    if not is_between:
+                        on = a if dot(d, a) >= dot(d, b) else b
+                    if dot(on, d) > best:
+                        best, p = dot(on, d), on
             at = nearest_angle(angle, twist[j, 0], twist[j, 1])
             t = clamp(at, twist[j, 0], twist[j, 1])
             # The angle between the two directions, to a few ulp

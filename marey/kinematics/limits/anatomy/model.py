@@ -198,14 +198,8 @@ def posing_limits(skeleton: Skeleton, *, clips: Iterable[Motion] = ()) -> Anatom
 @lru_cache(maxsize=64)
 def _build_shipped_limits(skeleton: Skeleton, margin_rad: float) -> AnatomicalLimits:
     """Limits without clips: every solve asks for them."""
-    return build_limits(skeleton, load_people(), margin_rad)
-
-
-def build_limits(skeleton: Skeleton, people: PeopleRanges, margin_rad: float = 0.0) -> AnatomicalLimits:
-    """Limits of one skeleton from ranges of people, without couplings of roles that it lacks.
-
-    Regions with a margin [rad] are advice.
-    """
+    # Limits of one skeleton from ranges of people, without couplings of roles that it lacks
+    people = load_people()
     charts = _find_charts(skeleton)
     numbers = {chart.role: 3 * k for k, chart in enumerate(charts) if chart.role}
     low, high = np.empty((len(charts), 3)), np.empty((len(charts), 3))
@@ -355,7 +349,12 @@ def _find_charts(skeleton: Skeleton) -> tuple[_JointChart, ...]:
         if parent == NO_PARENT or part is None:
             continue
         before, after = W[parent], W[j].inverse()
-        side = role or _side_of(skeleton, named, j)
+        # A joint without a role is on the side of the next joint below that has one
+        side, below = role, [j]
+        while below and not side:
+            k = below.pop()
+            side = named.get(k, "")
+            below += [int(child) for child in skeleton.children(k)]
         if side.startswith("right_"):
             before, after = MIRROR @ before, after @ MIRROR.inverse()
         frame = part.frame()
@@ -363,17 +362,6 @@ def _find_charts(skeleton: Skeleton) -> tuple[_JointChart, ...]:
         charts.append(_JointChart(j, role, part, before, after))
     # The trunk first, then limbs outwards; joints between roles are coupled to none
     return tuple(sorted(charts, key=lambda chart: SWEEP.index(chart.role) if chart.role else len(SWEEP)))
-
-
-def _side_of(skeleton: Skeleton, named: Mapping[int, str], joint: int) -> str:
-    """Role of the next joint below that has one."""
-    below = [joint]
-    while below:
-        j = below.pop()
-        if j in named:
-            return named[j]
-        below += [int(k) for k in skeleton.children(j)]
-    return ""
 
 
 def _still(part: JointPart, swing_rad: float, twist_rad: float) -> JointPart:
