@@ -174,11 +174,6 @@ class FigureFactory:
             limits=self.limits() if settings.is_limited else None,
         )
 
-    @property
-    def num_modes(self) -> int | None:
-        """Modes of the clip; None until they are needed."""
-        return None if self._space is None else self._space.num_components
-
     def space(self, modes: int) -> PoseModel:
         """The first modes of the clip; fewer where it has fewer."""
         if self._space is None:

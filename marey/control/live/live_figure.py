@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import ConvergenceError, FloatArray, InputError, clamp_value
-from marey.control.live.controllers import ROOM_SIZE_M, FigureController, PullingHand, make_controller
+from marey.base import ConvergenceError, FloatArray, InputError, clamp_value, frozen
+from marey.control.live.controllers import ROOM_SIZE_M, FigureController, PullingHand, clamp_position, make_controller
 from marey.control.live.figure import (
     BALL_KG,
     BALL_M_S,
@@ -111,7 +111,12 @@ class LiveFigure:
 
     def grab(self, joint: int, place: ArrayLike) -> None:
         """Take hold of what a joint carries, at a place [m] in world."""
-        self.hand = PullingHand.grab_at(self.simulator.mechanics(), joint, place)
+        here = self.simulator.mechanics()
+        if not 0 <= joint < len(here.joints):
+            raise InputError(f"there is no joint {joint}", f"There are {len(here.joints)}")
+        point = clamp_position(place)
+        offset = frozen(here.frames[joint].T @ (point - here.joints[joint]), 3, name="offset")
+        self.hand = PullingHand(joint, offset, point)
 
     def pull(self, place: ArrayLike) -> None:
         """Pull what is held to a place [m] in world."""
