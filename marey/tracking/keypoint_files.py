@@ -147,16 +147,15 @@ def build_camera(facts: Any, file: str) -> CalibratedCamera:
         sign, name = (-1.0, axis[1:]) if axis.startswith("-") else (1.0, axis)
         upward = np.zeros(3)
         upward[AXES[name]] = sign
+        # About the axis at right angles to both: a quarter turn, or none, or a half
+        turn = SO3.exp(0.5 * np.pi * np.cross(upward, (0.0, 1.0, 0.0))).matrix()
         if name == "y":
-            W = np.eye(3) if sign > 0.0 else np.diag([1.0, -1.0, -1.0])
-        else:
-            # About the axis at right angles to both: a quarter turn
-            W = SO3.exp(0.5 * np.pi * np.cross(upward, (0.0, 1.0, 0.0))).matrix()
-        position = W @ position * unit
+            turn = np.eye(3) if sign > 0.0 else np.diag([1.0, -1.0, -1.0])
+        position = turn @ position * unit
         focal = float(np.sqrt(focals[0] * focals[1]))
-        camera = Camera(position, position + W @ forward, focal, (width, height))
+        camera = Camera(position, position + turn @ forward, focal, (width, height))
         if up is not None:
-            camera = Camera(position, position + W @ forward, focal, (width, height), W @ up)
+            camera = Camera(position, position + turn @ forward, focal, (width, height), turn @ up)
         return CalibratedCamera(camera, focals, centre, distortion)
     except InputError:
         raise
@@ -367,15 +366,15 @@ def _list_people(content: Any) -> tuple[tuple[str, ...], list[list[Person]]]:
         else:
             order = sorted(set(ids), key=lambda i: (len(str(i)), str(i)))
         at = {image: f for f, image in enumerate(order)}
-        frames: list[list[Person]] = [[] for _ in order]
+        everyone: list[list[Person]] = [[] for _ in order]
         for image, points in zip(ids, flat, strict=True):
             if len(points) != len(names):
                 raise ValueError(f"{len(points)} points where {len(names)} are named")
             # A flag of visibility (0, 1, 2) is half a confidence; a detector's score is one
             if facts.get("annotations") is not None and set(np.unique(points[:, 2]).tolist()) <= {0.0, 1.0, 2.0}:
                 points[:, 2] /= 2.0
-            frames[at[image]].append(points)
-        return names, frames
+            everyone[at[image]].append(points)
+        return names, everyone
     if is_object(content) and "people" in content:
         frames: Any = [content]
     elif is_object(content):
