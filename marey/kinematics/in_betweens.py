@@ -168,7 +168,39 @@ def _predict_nodes(
     world = SO3.exp(turns.reshape(*shape, 3)) @ base
     world = world.reshape(count, len(u), -1)
     roots[:, 1:-1] += shifts
-    world, roots = _match_velocities(world, roots, np.diff(times))
+    # Frames (N, S, J) and roots (N, S, 3) of the gaps are changed so that velocities agree at the keys between them
+    spans = np.diff(times)
+    if len(spans) > 1:
+        share = np.linspace(0.0, 1.0, roots.shape[1])
+
+        def find_ends(near: FloatArray, far: FloatArray, sign: float) -> FloatArray:
+            # Second-order difference from one and two samples away
+            step = (spans * share[1]).reshape(-1, *(1,) * (near.ndim - 1))
+            return sign * (4.0 * near - far) / (2.0 * step)
+
+        def find_turns(end: int, one: int, two: int, sign: float) -> FloatArray:
+            back = world[:, end].inverse()
+            return find_ends((world[:, one] @ back).log(), (world[:, two] @ back).log(), sign)
+
+        def find_shifts(end: int, one: int, two: int, sign: float) -> FloatArray:
+            return find_ends(roots[:, one] - roots[:, end], roots[:, two] - roots[:, end], sign)
+
+        added: list[FloatArray] = []
+        for find in (find_turns, find_shifts):
+            first, last = find(0, 1, 2, 1.0), find(-1, -2, -3, -1.0)
+            apart = 0.5 * (last[:-1] - first[1:])
+            start, stop = np.zeros_like(first), np.zeros_like(last)
+            start[1:], stop[:-1] = apart, -apart
+            ahead = (1, -1) + (1,) * (first.ndim - 1)
+            length = spans.reshape(-1, *(1,) * first.ndim)
+            added.append(
+                length
+                * (
+                    (share * (1.0 - share) ** 2).reshape(ahead) * start[:, None]
+                    + (share**2 * (share - 1.0)).reshape(ahead) * stop[:, None]
+                )
+            )
+        world, roots = SO3.exp(added[0]) @ world, roots + added[1]
     # Back to rotations in their parents, and each key once
     parents = np.maximum(np.array(skeleton.parents), 0)
     inner = world[:, :, parents].inverse() @ world
@@ -177,39 +209,6 @@ def _predict_nodes(
     wxyz[:: len(u) - 1] = local.wxyz
     path = np.concatenate([roots[:, :-1].reshape(-1, 3), poses[-1].root_position[None]])
     return np.append(nodes[:, :-1].ravel(), times[-1]), path, SO3(wxyz)
-
-
-def _match_velocities(world: SO3, roots: FloatArray, spans: FloatArray) -> tuple[SO3, FloatArray]:
-    """Frames ``(N, S, J)`` and roots ``(N, S, 3)`` of gaps whose velocities agree at the keys between them."""
-    if len(spans) < 2:
-        return world, roots
-    u = np.linspace(0.0, 1.0, roots.shape[1])
-
-    def find_ends(near: FloatArray, far: FloatArray, sign: float) -> FloatArray:
-        # Second-order difference from one and two samples away
-        step = (spans * u[1]).reshape(-1, *(1,) * (near.ndim - 1))
-        return sign * (4.0 * near - far) / (2.0 * step)
-
-    def find_turns(end: int, one: int, two: int, sign: float) -> FloatArray:
-        back = world[:, end].inverse()
-        return find_ends((world[:, one] @ back).log(), (world[:, two] @ back).log(), sign)
-
-    def find_shifts(end: int, one: int, two: int, sign: float) -> FloatArray:
-        return find_ends(roots[:, one] - roots[:, end], roots[:, two] - roots[:, end], sign)
-
-    added: list[FloatArray] = []
-    for find in (find_turns, find_shifts):
-        first, last = find(0, 1, 2, 1.0), find(-1, -2, -3, -1.0)
-        apart = 0.5 * (last[:-1] - first[1:])
-        start, stop = np.zeros_like(first), np.zeros_like(last)
-        start[1:], stop[:-1] = apart, -apart
-        ahead = (1, -1) + (1,) * (first.ndim - 1)
-        length = spans.reshape(-1, *(1,) * first.ndim)
-        added.append(
-            length
-            * ((u * (1.0 - u) ** 2).reshape(ahead) * start[:, None] + (u**2 * (u - 1.0)).reshape(ahead) * stop[:, None])
-        )
-    return SO3.exp(added[0]) @ world, roots + added[1]
 
 
 def _interpolate_values(times: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:

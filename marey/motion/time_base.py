@@ -68,7 +68,17 @@ def find_body(motion: Motion, roles: RoleMap | None = None) -> BodyTracks | None
     leg = float(np.median(np.linalg.norm(hip - knee, axis=1) + np.linalg.norm(knee - ankle, axis=1)))
     if not 0.3 < leg < 1.5:
         return None
-    points = _steady_stretch(np.concatenate([joints[:, [roles[role] for role in used]], balls], axis=1) / leg)
+    # The longest stretch without jumps of the root, cut to the busiest MAX_FRAMES
+    stretch = np.concatenate([joints[:, [roles[role] for role in used]], balls], axis=1) / leg
+    steps = np.linalg.norm(np.diff(stretch[:, 0], axis=0), axis=1)
+    edges = np.concatenate([[0], np.flatnonzero(steps > JUMP) + 1, [len(stretch)]])
+    longest = int(np.argmax(np.diff(edges)))
+    stretch = stretch[edges[longest] : edges[longest + 1]]
+    points = stretch
+    if len(stretch) > MAX_FRAMES:
+        travelled = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(stretch, axis=0)).sum(axis=(1, 2)))])
+        start = int(np.argmax(travelled[MAX_FRAMES - 1 :] - travelled[: len(stretch) - MAX_FRAMES + 1]))
+        points = stretch[start : start + MAX_FRAMES]
     if len(points) < MIN_FRAMES:
         return None
     points = lowpass_values(points, motion.rate_hz, min(SMOOTHING_HZ, 0.4 * motion.rate_hz))
@@ -98,19 +108,6 @@ def find_body(motion: Motion, roles: RoleMap | None = None) -> BodyTracks | None
     moving = (speed > 0.21) & (height > 0.024)
     airborne = moving[0] & moving[1] & (hands > 0.42)
     return BodyTracks(step, position, velocity, acceleration, height, speed, down, airborne, leg)
-
-
-def _steady_stretch(points: FloatArray) -> FloatArray:
-    """The longest stretch without jumps of the root, cut to the busiest ``MAX_FRAMES``."""
-    steps = np.linalg.norm(np.diff(points[:, 0], axis=0), axis=1)
-    edges = np.concatenate([[0], np.flatnonzero(steps > JUMP) + 1, [len(points)]])
-    longest = int(np.argmax(np.diff(edges)))
-    points = points[edges[longest] : edges[longest + 1]]
-    if len(points) <= MAX_FRAMES:
-        return points
-    travelled = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(points, axis=0)).sum(axis=(1, 2)))])
-    start = int(np.argmax(travelled[MAX_FRAMES - 1 :] - travelled[: len(points) - MAX_FRAMES + 1]))
-    return points[start : start + MAX_FRAMES]
 
 
 def row_norms(vectors: FloatArray) -> FloatArray:
@@ -144,38 +141,7 @@ def measure_cues(body: BodyTracks) -> dict[str, float]:
             falls.append((fall, (stop - start) ** 2))
     if falls:
         cues["free fall"] = float(np.average([g for g, _ in falls], weights=[n for _, n in falls]))
-    cues |= _stance_cues(body)
-    # How long a foot swings, median; time from one step to the next, where feet that swing together make one step
-    swings = _find_swings(body)
-    if swings:
-        cues["swing"] = float(np.median([swing.width for swing in swings]))
-    apart = np.diff([swing.middle for swing in swings])
-    apart = apart[apart > TOGETHER]
-    if len(apart) > 1:
-        cues["step time"] = float(np.median(apart))
-    # Rate at which the velocity of the hands changes, relative to the shoulders, while they move
-    if all(side + part in body.position for side in SIDES for part in ("wrist", "shoulder")):
-        tempos: list[float] = []
-        for side in SIDES:
-            velocity = body.velocity[side + "wrist"] - body.velocity[side + "shoulder"]
-            acceleration = body.acceleration[side + "wrist"] - body.acceleration[side + "shoulder"]
-            speed = row_norms(velocity)
-            busy = speed > 0.25 * np.percentile(speed, 95)
-            if busy.any():
-                tempos.append(float(np.sqrt((acceleration[busy] ** 2).sum() / (velocity[busy] ** 2).sum())))
-        if len(tempos) == len(SIDES):
-            cues["hand tempo"] = float(np.sqrt(np.prod(tempos)))
-    return {name: value for name, value in cues.items() if np.isfinite(value)}
-
-
-def _stance_cues(body: BodyTracks) -> dict[str, float]:
-    r"""What feet that can push but not pull allow: sinking, balance, and the inverted pendulum on one foot.
-
-    The zero-moment point :math:`z = x - h\,\ddot x/(g + \ddot h)` must stay under the soles ([Vukobratovic2004]_),
-    within what the neglected angular momentum allows. On one foot a body moves as an inverted pendulum,
-    :math:`\ddot x = g x/h`.
-    """
-    cues: dict[str, float] = {}
+    # What feet that can push but not pull allow: sinking, balance, and the inverted pendulum on one foot
     centre, acceleration = body.position["com"], body.acceleration["com"]
     # Horizontal over vertical ground force (F, 2), the vertical one kept away from zero
     push = acceleration[:, LEVEL] / np.maximum(1.0 + acceleration[:, 1:2], 0.3)
@@ -203,7 +169,27 @@ def _stance_cues(body: BodyTracks) -> dict[str, float]:
             pushes.append(push[part])
     if sum(len(lean) for lean in leans) > body.frames(0.57):
         cues["pendulum"] = float(np.sqrt((np.concatenate(pushes) ** 2).sum() / (np.concatenate(leans) ** 2).sum()))
-    return cues
+    # How long a foot swings, median; time from one step to the next, where feet that swing together make one step
+    swings = _find_swings(body)
+    if swings:
+        cues["swing"] = float(np.median([swing.width for swing in swings]))
+    apart = np.diff([swing.middle for swing in swings])
+    apart = apart[apart > TOGETHER]
+    if len(apart) > 1:
+        cues["step time"] = float(np.median(apart))
+    # Rate at which the velocity of the hands changes, relative to the shoulders, while they move
+    if all(side + part in body.position for side in SIDES for part in ("wrist", "shoulder")):
+        tempos: list[float] = []
+        for side in SIDES:
+            velocity = body.velocity[side + "wrist"] - body.velocity[side + "shoulder"]
+            acceleration = body.acceleration[side + "wrist"] - body.acceleration[side + "shoulder"]
+            speed = row_norms(velocity)
+            busy = speed > 0.25 * np.percentile(speed, 95)
+            if busy.any():
+                tempos.append(float(np.sqrt((acceleration[busy] ** 2).sum() / (velocity[busy] ** 2).sum())))
+        if len(tempos) == len(SIDES):
+            cues["hand tempo"] = float(np.sqrt(np.prod(tempos)))
+    return {name: value for name, value in cues.items() if np.isfinite(value)}
 
 
 class LegSwing(NamedTuple):

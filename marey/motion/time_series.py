@@ -96,16 +96,15 @@ def _pad_length(num_frames: int, rate_hz: float, cutoff_hz: float) -> int:
         raise InputError(f"cutoff_hz is {cutoff_hz:g}", f"It must be between 0 and half the rate, {0.5 * rate_hz:g}")
     pad = int(min(num_frames - 1, np.ceil(PAD_PERIODS * rate_hz / cutoff_hz)))
     # A transform whose length has a large prime factor takes five times as long: long series are padded a little more
-    while num_frames > LONG_FRAMES and pad < num_frames - 1 and not _has_small_factors(num_frames + 2 * pad):
+    while num_frames > LONG_FRAMES and pad < num_frames - 1:
+        count = num_frames + 2 * pad
+        for factor in (2, 3, 5, 7):
+            while count % factor == 0:
+                count //= factor
+        if count == 1:
+            break
         pad += 1
     return pad
-
-
-def _has_small_factors(count: int) -> bool:
-    for factor in (2, 3, 5, 7):
-        while count % factor == 0:
-            count //= factor
-    return count == 1
 
 
 LONG_FRAMES = 20_000

@@ -144,7 +144,28 @@ def capsules(skeleton: Skeleton) -> Capsules:
         bones = _add_limbs(body)
         unit = _add_trunk(body)
         _add_head(body, unit)
-        _join_bones(body, bones, unit)
+        # Every bone between joints that have a role: limbs with their own radii, neck and spine with theirs
+        ends = [joint for role, joint in roles.joints.items() if role != "pelvis" and not role.startswith("spine")]
+        ends += _trunk_joints(body)
+        # The joint on which all hang; above it are the nodes of the scene
+        paths = [_path_down(skeleton, 0, joint) for joint in ends]
+        shared = sum(len(set(row)) == 1 for row in zip(*paths, strict=False))
+        neck, head = roles.get("neck"), roles.get("head")
+        throat = _path_down(skeleton, neck, head)[1:] if neck is not None and head is not None else []
+        # Feet lie around the bone of a foot, unless its joints turn between ankle and ball
+        feet = list[int]()
+        for side in SIDES:
+            if f"{side}_ankle" in roles and f"{side}_foot" in roles:
+                path = _path_down(skeleton, roles[f"{side}_ankle"], roles[f"{side}_foot"])[1:]
+                feet += path
+                bones |= {joint: (TOES * body.leg, TOES * body.leg) for joint in path if len(path) > 1}
+        for child in sorted({joint for path in paths for joint in path[shared:]}):
+            if child in bones:
+                body.add_bone(child, bones[child])
+            elif child in throat:
+                body.add_bone(child, (NECK[0] * unit, NECK[1] * unit))
+            elif child not in feet:
+                body.add_bone(child, (SPINE * unit, SPINE * unit))
     else:
         # A tapered stick for each bone, and for the tip of each joint that ends a limb
         counts = np.bincount(skeleton.parents[1:], minlength=skeleton.num_joints)
@@ -219,7 +240,14 @@ def _add_limbs(body: _BodyDraft) -> dict[int, tuple[float, float]]:
                 lengths = [float(np.linalg.norm(body.positions[b] - body.positions[a])) for a, b in pairwise(joints)]
                 unit = body.width_unit(sum(lengths), ARM_LENGTH)
             for (upper, lower), part in zip(pairwise(joints), kind[:-1], strict=False):
-                path = _trim_start(body, _path_down(skeleton, upper, lower))
+                path = _path_down(skeleton, upper, lower)
+                # Leading joints from which the limb does not yet run straight, as a hip's helper in the midline, go
+                p = body.positions
+                for first in range(len(path) - 1):
+                    length = sum(float(np.linalg.norm(p[b] - p[a])) for a, b in pairwise(path[first:]))
+                    if float(np.linalg.norm(p[path[-1]] - p[path[first]])) >= STRAIGHT_COS * length:
+                        path = path[first:]
+                        break
                 # Radii taper over the whole limb, through the joints between its roles
                 way = np.cumsum([0.0, *(float(np.linalg.norm(skeleton.offsets[j])) for j in path[1:])])
                 radii = unit * np.interp(way, [0.0, max(way[-1], 1e-9)], _RADII[part])
@@ -253,17 +281,6 @@ def _add_limbs(body: _BodyDraft) -> dict[int, tuple[float, float]]:
             body.add(ankle, body.positions[ankle], 0.5 * (back + front), (SHANK[1], FOOT[1]), leg)
             body.add(carrier, ball + leg * TOES * UP, toe, (TOES, TOES), leg)
     return bones
-
-
-def _trim_start(body: _BodyDraft, path: list[int]) -> list[int]:
-    """Leave out leading joints from which the limb does not yet run straight, as a hip's helper in the midline."""
-    p = body.positions
-    for first in range(len(path) - 1):
-        rest = path[first:]
-        way = sum(float(np.linalg.norm(p[b] - p[a])) for a, b in pairwise(rest))
-        if float(np.linalg.norm(p[rest[-1]] - p[rest[0]])) >= STRAIGHT_COS * way:
-            return rest
-    return path
 
 
 def _add_trunk(body: _BodyDraft) -> float:
@@ -359,29 +376,3 @@ def _add_head(body: _BodyDraft, unit: float) -> None:
     if base != carrier:
         body.add(carrier, joint, 0.5 * (chin + brow), (NECK[1], NECK[1]), unit)
     body.add(carrier, chin, brow, HEAD, size)
-
-
-def _join_bones(body: _BodyDraft, limbs: dict[int, tuple[float, float]], unit: float) -> None:
-    """Add every bone between joints that have a role: limbs with their own radii, neck and spine with theirs."""
-    skeleton, roles = body.skeleton, body.roles
-    ends = [joint for role, joint in roles.joints.items() if role != "pelvis" and not role.startswith("spine")]
-    ends += _trunk_joints(body)
-    # The joint on which all hang; above it are the nodes of the scene
-    paths = [_path_down(skeleton, 0, joint) for joint in ends]
-    shared = sum(len(set(row)) == 1 for row in zip(*paths, strict=False))
-    neck, head = roles.get("neck"), roles.get("head")
-    throat = _path_down(skeleton, neck, head)[1:] if neck is not None and head is not None else []
-    # Feet lie around the bone of a foot, unless its joints turn between ankle and ball
-    feet = list[int]()
-    for side in SIDES:
-        if f"{side}_ankle" in roles and f"{side}_foot" in roles:
-            path = _path_down(skeleton, roles[f"{side}_ankle"], roles[f"{side}_foot"])[1:]
-            feet += path
-            limbs |= {joint: (TOES * body.leg, TOES * body.leg) for joint in path if len(path) > 1}
-    for child in sorted({joint for path in paths for joint in path[shared:]}):
-        if child in limbs:
-            body.add_bone(child, limbs[child])
-        elif child in throat:
-            body.add_bone(child, (NECK[0] * unit, NECK[1] * unit))
-        elif child not in feet:
-            body.add_bone(child, (SPINE * unit, SPINE * unit))

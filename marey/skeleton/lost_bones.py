@@ -95,22 +95,18 @@ def _restore_roles(skeleton: Skeleton, roles: RoleMap) -> RoleMap:
         hips = [roles[f"{side}_hip"] for side in SIDES]
         leg = float(np.linalg.norm(p[roles["left_knee"]] - p[hips[0]]))
         while np.linalg.norm(p[hips[0]] - p[hips[1]]) < SAME_POINT * leg:
-            below = [
-                _child_towards(skeleton, hip, roles[f"{side}_knee"]) for hip, side in zip(hips, SIDES, strict=True)
-            ]
+            # The child of each hip on the way down to its knee; the knee itself where it does not hang below
+            below = list[int]()
+            for hip, side in zip(hips, SIDES, strict=True):
+                joint = knee = roles[f"{side}_knee"]
+                while joint > 0 and int(skeleton.parents[joint]) != hip:
+                    joint = int(skeleton.parents[joint])
+                below.append(joint if joint > 0 else knee)
             if any(joint == roles[f"{side}_knee"] for joint, side in zip(below, SIDES, strict=True)):
                 break
             hips = below
             moved |= {f"{side}_hip": hip for side, hip in zip(SIDES, hips, strict=True)}
     return RoleMap({**roles.joints, **moved}, roles.profile, roles.report) if moved else roles
-
-
-def _child_towards(skeleton: Skeleton, above: int, below: int) -> int:
-    """The child of a joint on the way down to another one; that one itself where it does not hang below."""
-    joint = below
-    while joint > 0 and int(skeleton.parents[joint]) != above:
-        joint = int(skeleton.parents[joint])
-    return joint if joint > 0 else below
 
 
 def known_thorax(skeleton: Skeleton) -> FloatArray | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeGuard
@@ -148,16 +147,15 @@ def build_camera(facts: Any, file: str) -> CalibratedCamera:
         sign, name = (-1.0, axis[1:]) if axis.startswith("-") else (1.0, axis)
         upward = np.zeros(3)
         upward[AXES[name]] = sign
+        # About the axis at right angles to both: a quarter turn, or none, or a half
+        turn = SO3.exp(0.5 * np.pi * np.cross(upward, (0.0, 1.0, 0.0))).matrix()
         if name == "y":
-            W = np.eye(3) if sign > 0.0 else np.diag([1.0, -1.0, -1.0])
-        else:
-            # About the axis at right angles to both: a quarter turn
-            W = SO3.exp(0.5 * np.pi * np.cross(upward, (0.0, 1.0, 0.0))).matrix()
-        position = W @ position * unit
+            turn = np.eye(3) if sign > 0.0 else np.diag([1.0, -1.0, -1.0])
+        position = turn @ position * unit
         focal = float(np.sqrt(focals[0] * focals[1]))
-        camera = Camera(position, position + W @ forward, focal, (width, height))
+        camera = Camera(position, position + turn @ forward, focal, (width, height))
         if up is not None:
-            camera = Camera(position, position + W @ forward, focal, (width, height), W @ up)
+            camera = Camera(position, position + turn @ forward, focal, (width, height), turn @ up)
         return CalibratedCamera(camera, focals, centre, distortion)
     except InputError:
         raise
@@ -277,10 +275,55 @@ def load_keypoints(path: str | Path, *, person: int = 0) -> DetectedPoints:
         raise MissingFileError(str(path))
     try:
         if is_object(content) and "pixels" in content:
-            return _read_own(content, str(path))
+            # What --save writes: names, pixels with null for what is not seen, rate_hz, camera
+            names, pixels = tuple(str(name) for name in content["names"]), content["pixels"]
+            points = np.array(
+                [[(np.nan, np.nan) if p is None else p for p in frame] for frame in pixels], dtype=np.float64
+            )
+            points = points.reshape(len(pixels), len(names), 2)
+            trust = (
+                np.ones(points.shape[:2]) if content.get("confidences") is None else np.array(content["confidences"])
+            )
+            seen = np.asarray(np.isfinite(points).all(axis=-1), dtype=np.bool_)
+            camera = build_camera(content["camera"], str(path)) if content.get("camera") else None
+            size = None if camera is None else camera.camera.size
+            rate_hz = None if content.get("rate_hz") is None else float(content["rate_hz"])
+            points = np.where(seen[..., None], points, 0.0)
+            return DetectedPoints(str(path), names, points, np.where(seen, trust, 0.0), 1, size, rate_hz, camera)
         facts: dict[str, Any] = content if is_object(content) else {}
         names, frames = _list_people(content)
-        return _follow_person(names, frames, facts, str(path), person)
+        # Choose one person of the first frame that has that many, and the nearest to it from then on
+        where = str(path)
+        if len(frames) > MAX_FRAMES:
+            raise ValueError(f"{len(frames)} frames")
+        most, chosen = max(len(people) for people in frames), np.zeros((len(frames), len(names), 3))
+        if not 0 <= person < most:
+            raise InputError(f"person {person} of '{where}'", f"It shows at most {most}; count from 0")
+        last: Person | None = None
+        for f, people in enumerate(frames):
+            ranked = sorted(people, key=lambda points: -points[:, 2].sum() * float(np.ptp(points[:, 1])))
+            if last is None and len(ranked) > person:
+                last = ranked[person]
+                chosen[f] = last
+            elif last is not None and ranked:
+                shared = [np.minimum(points[:, 2], last[:, 2]) for points in ranked]
+                gaps = [
+                    float(np.average(np.hypot(*(points - last)[:, :2].T), weights=weight)) if weight.any() else np.inf
+                    for points, weight in zip(ranked, shared, strict=True)
+                ]
+                # Who is further away than the person is tall is somebody else
+                seen = last[last[:, 2] > 0.0]
+                if min(gaps) <= max(float(np.ptp(seen[:, 0])), float(np.ptp(seen[:, 1])), 1e-9):
+                    last = ranked[int(np.argmin(gaps))]
+                    chosen[f] = last
+        chosen[~np.isfinite(chosen).all(axis=-1)] = 0.0
+        size = None
+        images: list[dict[str, Any]] = facts.get("images") or [{}]
+        for source in (facts, images[0]):
+            if source.get("width") and source.get("height"):
+                size = (int(source["width"]), int(source["height"]))
+        rate = next((float(facts[key]) for key in ("rate_hz", "fps", "frame_rate") if facts.get(key)), None)
+        return DetectedPoints(where, names, chosen[..., :2], np.clip(chosen[..., 2], 0.0, 1.0), most, size, rate)
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
         if isinstance(error, FormatError | InputError):
             raise
@@ -295,20 +338,6 @@ def _read_json(file: Path) -> Any:
         raise FormatError(f"not JSON: {error.msg}", str(file), error.lineno, "Export it again") from None
     except (UnicodeDecodeError, RecursionError):
         raise FormatError("not a JSON text", str(file), 1, "Export it again") from None
-
-
-def _read_own(content: Mapping[str, Any], file: str) -> DetectedPoints:
-    """What ``--save`` writes: names, pixels with null for what is not seen, rate_hz, camera."""
-    names, pixels = tuple(str(name) for name in content["names"]), content["pixels"]
-    points = np.array([[(np.nan, np.nan) if p is None else p for p in frame] for frame in pixels], dtype=np.float64)
-    points = points.reshape(len(pixels), len(names), 2)
-    trust = np.ones(points.shape[:2]) if content.get("confidences") is None else np.array(content["confidences"])
-    seen = np.asarray(np.isfinite(points).all(axis=-1), dtype=np.bool_)
-    camera = build_camera(content["camera"], file) if content.get("camera") else None
-    size = None if camera is None else camera.camera.size
-    rate_hz = None if content.get("rate_hz") is None else float(content["rate_hz"])
-    points = np.where(seen[..., None], points, 0.0)
-    return DetectedPoints(file, names, points, np.where(seen, trust, 0.0), 1, size, rate_hz, camera)
 
 
 Person = FloatArray  # (K, 3) x, y, confidence
@@ -337,15 +366,15 @@ def _list_people(content: Any) -> tuple[tuple[str, ...], list[list[Person]]]:
         else:
             order = sorted(set(ids), key=lambda i: (len(str(i)), str(i)))
         at = {image: f for f, image in enumerate(order)}
-        frames: list[list[Person]] = [[] for _ in order]
+        everyone: list[list[Person]] = [[] for _ in order]
         for image, points in zip(ids, flat, strict=True):
             if len(points) != len(names):
                 raise ValueError(f"{len(points)} points where {len(names)} are named")
             # A flag of visibility (0, 1, 2) is half a confidence; a detector's score is one
             if facts.get("annotations") is not None and set(np.unique(points[:, 2]).tolist()) <= {0.0, 1.0, 2.0}:
                 points[:, 2] /= 2.0
-            frames[at[image]].append(points)
-        return names, frames
+            everyone[at[image]].append(points)
+        return names, everyone
     if is_object(content) and "people" in content:
         frames: Any = [content]
     elif is_object(content):
@@ -397,39 +426,3 @@ def _list_frame(frame: Any) -> list[tuple[tuple[str, ...], Person]]:
             points[k] = point[0], point[1], point[-1] if len(point) > 2 else 1.0
     names = [str(point.get("name") or "") for point in frame if is_object(point)]
     return [(tuple(names) if len(names) == len(frame) and all(names) else LAYOUTS[len(frame)], points)]
-
-
-def _follow_person(
-    names: tuple[str, ...], frames: Sequence[Sequence[Person]], facts: Mapping[str, Any], file: str, person: int
-) -> DetectedPoints:
-    """Choose one person of the first frame that has that many, and the nearest to it from then on."""
-    if len(frames) > MAX_FRAMES:
-        raise ValueError(f"{len(frames)} frames")
-    most, chosen = max(len(people) for people in frames), np.zeros((len(frames), len(names), 3))
-    if not 0 <= person < most:
-        raise InputError(f"person {person} of '{file}'", f"It shows at most {most}; count from 0")
-    last: Person | None = None
-    for f, people in enumerate(frames):
-        ranked = sorted(people, key=lambda points: -points[:, 2].sum() * float(np.ptp(points[:, 1])))
-        if last is None and len(ranked) > person:
-            last = ranked[person]
-            chosen[f] = last
-        elif last is not None and ranked:
-            shared = [np.minimum(points[:, 2], last[:, 2]) for points in ranked]
-            gaps = [
-                float(np.average(np.hypot(*(points - last)[:, :2].T), weights=weight)) if weight.any() else np.inf
-                for points, weight in zip(ranked, shared, strict=True)
-            ]
-            # Who is further away than the person is tall is somebody else
-            seen = last[last[:, 2] > 0.0]
-            if min(gaps) <= max(float(np.ptp(seen[:, 0])), float(np.ptp(seen[:, 1])), 1e-9):
-                last = ranked[int(np.argmin(gaps))]
-                chosen[f] = last
-    chosen[~np.isfinite(chosen).all(axis=-1)] = 0.0
-    size = None
-    images: list[dict[str, Any]] = facts.get("images") or [{}]
-    for source in (facts, images[0]):
-        if source.get("width") and source.get("height"):
-            size = (int(source["width"]), int(source["height"]))
-    rate = next((float(facts[key]) for key in ("rate_hz", "fps", "frame_rate") if facts.get(key)), None)
-    return DetectedPoints(file, names, chosen[..., :2], np.clip(chosen[..., 2], 0.0, 1.0), most, size, rate)

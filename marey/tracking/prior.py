@@ -28,7 +28,7 @@ from marey.motion import Markers, Motion
 from marey.skeleton import HUMAN, Pose, Skeleton, contact_points
 from marey.tracking.body import fit_body, load_people_poses, measure_segments, triangulate
 from marey.tracking.observation import Observations
-from marey.tracking.prior_problem import MAX_STEPS, PriorProblem, PriorState, follow_frames, solve_frames
+from marey.tracking.prior_problem import FRAME_STEPS, MAX_STEPS, PriorProblem, PriorState, solve_frames
 
 KEY_S: Final = 0.25  # [s] between key frames: few motions change their way within it
 MIN_POINTS: Final = 4  # a frame with fewer says too little
@@ -212,7 +212,28 @@ class PriorTracker:
         skeleton = start.skeleton if start is not None else body or self.model.skeleton
         problem = PriorProblem.compile(self, seen, skeleton)
         # From the start through the frames, and from key frames; the better of both where there is a start
-        guesses = [] if start is None else [follow_frames(problem, PriorState.from_pose(problem, start))]
+        guesses = list[PriorState]()
+        if start is not None:
+            # The coordinates of the start, inside their limits
+            clip = Motion(start.skeleton, problem.rate_hz, start.root_position[None], SO3(start.rotations.wxyz[None]))
+            most = self.max_sigma * problem.deviations
+            x = np.clip(self.model.encode(clip), -most, most)
+            state, states = (
+                PriorState(start.root_position[None], SO3(start.rotations.wxyz[None, 0]), x),
+                list[PriorState](),
+            )
+            # Each frame from the constant-velocity prediction, which also pulls it
+            for f in range(problem.num_frames):
+                guess = state
+                if len(states) > 1:
+                    before, last = states[-2:]
+                    turn = (before.turns.inverse() @ last.turns).log()
+                    roots = 2.0 * last.roots - before.roots
+                    guess = PriorState(roots, last.turns @ SO3.exp(turn), 2.0 * last.x - before.x)
+                    guess = guess.step(problem, np.zeros((1, 6 + guess.x.shape[1])))
+                state = solve_frames(problem, guess, slice(f, f + 1), FRAME_STEPS, pull=len(states) > 1)
+                states.append(state)
+            guesses.append(PriorState.join(states))
         if start is None or (problem.views and is_searchable(problem)):
             guesses.append(search_starts(problem))
         found = [solve_frames(problem, guess, slice(0, problem.num_frames), MAX_STEPS) for guess in guesses]

@@ -13,8 +13,8 @@ from marey.lie import SO3
 from marey.lie.kernels import multiply, quaternion_at, rotate, row3
 from marey.models import PoseModel
 from marey.models.evaluation import model_jacobian, model_rotations
-from marey.motion import Markers, Motion
-from marey.skeleton import ContactPoints, Pose, Skeleton, contact_points, joint_frames
+from marey.motion import Markers
+from marey.skeleton import ContactPoints, Skeleton, contact_points, joint_frames
 from marey.tracking.observation import MIN_DEPTH_M, Observations, body_points, check_views
 
 if TYPE_CHECKING:
@@ -186,14 +186,6 @@ class PriorState:
     x: FloatArray  # (F, k)
 
     @classmethod
-    def from_pose(cls, problem: PriorProblem, pose: Pose) -> PriorState:
-        """One frame, its coordinates inside their limits."""
-        clip = Motion(pose.skeleton, problem.rate_hz, pose.root_position[None], SO3(pose.rotations.wxyz[None]))
-        most = problem.tracker.max_sigma * problem.deviations
-        x = np.clip(problem.tracker.model.encode(clip), -most, most)
-        return cls(pose.root_position[None], SO3(pose.rotations.wxyz[None, 0]), x)
-
-    @classmethod
     def join(cls, states: Sequence[PriorState]) -> PriorState:
         """States one after the other."""
         turns = SO3.concatenate([state.turns for state in states])
@@ -356,21 +348,6 @@ class PriorProblem:
             away[:, seen.cameras == c, :2] = view.pixels - view.camera.project(places[:, seen.cameras == c])
             away[:, seen.cameras == c, 2] = 0.0
         return np.where(self.trust > 0.0, np.linalg.norm(away[:, : self.num_seen], axis=-1), 0.0)
-
-
-def follow_frames(problem: PriorProblem, state: PriorState) -> PriorState:
-    """Go through the clip, each frame from the constant-velocity prediction, which also pulls it."""
-    states = list[PriorState]()
-    for f in range(problem.num_frames):
-        guess = state
-        if len(states) > 1:
-            before, last = states[-2:]
-            turn = (before.turns.inverse() @ last.turns).log()
-            guess = PriorState(2.0 * last.roots - before.roots, last.turns @ SO3.exp(turn), 2.0 * last.x - before.x)
-            guess = guess.step(problem, np.zeros((1, 6 + guess.x.shape[1])))
-        state = solve_frames(problem, guess, slice(f, f + 1), FRAME_STEPS, pull=len(states) > 1)
-        states.append(state)
-    return PriorState.join(states)
 
 
 def solve_frames(

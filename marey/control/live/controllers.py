@@ -31,14 +31,6 @@ class PullingHand:
     offset: FloatArray  # (3,) [m] in the joint's frame
     target: FloatArray  # (3,) [m] in world
 
-    @classmethod
-    def grab_at(cls, here: Mechanics, joint: int, place: ArrayLike) -> PullingHand:
-        """Take hold of what a joint carries, at a place in world."""
-        if not 0 <= joint < len(here.joints):
-            raise InputError(f"there is no joint {joint}", f"There are {len(here.joints)}")
-        point = clamp_position(place)
-        return cls(joint, frozen(here.frames[joint].T @ (point - here.joints[joint]), 3, name="offset"), point)
-
     def to(self, place: ArrayLike) -> PullingHand:
         """The same hand, pulling somewhere else."""
         return replace(self, target=clamp_position(place))

@@ -5,6 +5,7 @@ Pose spaces and limits are learnt from the clip once.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import ceil, radians
 from typing import Final
@@ -173,11 +174,6 @@ class FigureFactory:
             limits=self.limits() if settings.is_limited else None,
         )
 
-    @property
-    def num_modes(self) -> int | None:
-        """Modes of the clip; None until they are needed."""
-        return None if self._space is None else self._space.num_components
-
     def space(self, modes: int) -> PoseModel:
         """The first modes of the clip; fewer where it has fewer."""
         if self._space is None:
@@ -186,7 +182,13 @@ class FigureFactory:
             if self._lesson.num_frames < 3:
                 raise InputError("a clip this short has no modes", "Let all joints move")
             most = min(round(RANGES["modes"][1]), self._lesson.num_frames - 1)
-            space = PGA(n_components=most, weights="lever").fit([self._lesson, *_stands(self._lesson)])
+            # Stands on both feet and on each give a figure the modes to balance; a body without feet has none
+            lessons = [self._lesson]
+            with suppress(MareyError):
+                lessons += [
+                    make_stand(_standing_source(self._lesson, feet), LEARNT_STAND_S, feet=feet) for feet in FEET
+                ]
+            space = PGA(n_components=most, weights="lever").fit(lessons)
             moving = int(np.count_nonzero(space.deviations > LEAST_MODE * space.deviations[0]))
             self._space = space.truncate(max(moving, 1))
         return self._space.truncate(min(modes, self._space.num_components))
@@ -213,11 +215,3 @@ def _standing_source(clip: Motion, feet: str) -> Motion | Pose:
     apart = np.linalg.norm((left - right)[:, [0, 2]], axis=1)
     heights = places[:, 0, 1]
     return clip[int(np.argmin(apart + 5.0 * (heights.max() - heights)))]
-
-
-def _stands(clip: Motion) -> list[Motion]:
-    """Stands on both feet and on each, so that a figure has the modes to balance; none of a body without feet."""
-    try:
-        return [make_stand(_standing_source(clip, feet), LEARNT_STAND_S, feet=feet) for feet in FEET]
-    except MareyError:
-        return []

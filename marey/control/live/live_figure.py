@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import ConvergenceError, FloatArray, InputError, clamp_value
-from marey.control.live.controllers import ROOM_SIZE_M, FigureController, PullingHand, make_controller
+from marey.base import ConvergenceError, FloatArray, InputError, clamp_value, frozen
+from marey.control.live.controllers import ROOM_SIZE_M, FigureController, PullingHand, clamp_position, make_controller
 from marey.control.live.figure import (
     BALL_KG,
     BALL_M_S,
@@ -111,7 +111,12 @@ class LiveFigure:
 
     def grab(self, joint: int, place: ArrayLike) -> None:
         """Take hold of what a joint carries, at a place [m] in world."""
-        self.hand = PullingHand.grab_at(self.simulator.mechanics(), joint, place)
+        here = self.simulator.mechanics()
+        if not 0 <= joint < len(here.joints):
+            raise InputError(f"there is no joint {joint}", f"There are {len(here.joints)}")
+        point = clamp_position(place)
+        offset = frozen(here.frames[joint].T @ (point - here.joints[joint]), 3, name="offset")
+        self.hand = PullingHand(joint, offset, point)
 
     def pull(self, place: ArrayLike) -> None:
         """Pull what is held to a place [m] in world."""
@@ -224,7 +229,13 @@ class LiveFigure:
             pushes = forces_at(self._pushes, self._now_s, STEP_S)
             if any(float(np.linalg.norm(push.force_n)) > LEAST_N for push in pushes):
                 self._last_push = self.time_s + PUSH_VISIBLE_S, pushes
-            self.pulls = (*self._pull(), *pushes)
+            # The hand's pull, unless it sets a goal
+            hand, controller, self.pulls = self.hand, self.controller, pushes
+            controller.goal = None if hand is None or not controller.takes_goals else hand.goal(self._names)
+            if hand is not None and not controller.takes_goals:
+                here, velocity = self.simulator.mechanics(), self.simulator.state.velocity
+                pull = hand.pull(here, velocity, STEP_S, self.settings.pull_n_m, self._names)
+                self.pulls = (pull, *pushes)
             # Let the controller make its step; limits that make it unstable are given up
             try:
                 self.controller.step(STEP_S, self.pulls)
@@ -262,15 +273,6 @@ class LiveFigure:
             return
         self.hand, self._pushes = None, []
         self.controller.begin_again()
-
-    def _pull(self) -> tuple[PointForce, ...]:
-        """The hand's pull, unless it sets a goal."""
-        hand, controller = self.hand, self.controller
-        controller.goal = None if hand is None or not controller.takes_goals else hand.goal(self._names)
-        if hand is None or controller.takes_goals:
-            return ()
-        here, state = self.simulator.mechanics(), self.simulator.state
-        return (hand.pull(here, state.velocity, STEP_S, self.settings.pull_n_m, self._names),)
 
     @property
     def _now_s(self) -> float:
@@ -318,12 +320,15 @@ class LiveFigure:
         for ball in balls:
             simulator.throw(replace(ball, gravity=simulator.gravity))
         self.controller: FigureController = controller
-        self._pushes = [_shift_push(push, left_s) for push in self._pushes]
+        # Active pushes go on, on the restarted clock
+        self._pushes = [
+            Push(
+                push.joint,
+                push.force_n,
+                max(0.0, push.start_s - left_s),
+                max(min(push.start_s + push.duration_s - left_s, push.duration_s), 1e-6),
+            )
+            for push in self._pushes
+        ]
         if self.is_recording and self.take is not None:
             self.take.go_on(simulator)
-
-
-def _shift_push(push: Push, by_s: float) -> Push:
-    """An active push, shifted to a restarted clock."""
-    left_s = push.start_s + push.duration_s - by_s
-    return Push(push.joint, push.force_n, max(0.0, push.start_s - by_s), max(min(left_s, push.duration_s), 1e-6))

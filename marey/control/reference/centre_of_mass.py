@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray
+from marey.base import FloatArray
 from marey.control.support import hull_distances
 from marey.dynamics import GRAVITY
 from marey.numerics import convex_hull
@@ -60,10 +60,32 @@ def solve_com_path(reference: Reference, mass_kg: float, gravity: float = GRAVIT
         mass_kg: of the body.
         gravity: [m/s²], with a lower bound that still keeps a figure on the ground.
     """
+    from scipy.linalg import solve_banded, solveh_banded  # pyright: ignore[reportUnknownVariableType]  # scipy is untyped here
+
     gravity = max(gravity, LEAST_GRAVITY)
     com, dt, bearing = reference.com, reference.dt, reference.bearing
     is_flight = np.asarray(~bearing.any(axis=(1, 2)), dtype=np.bool_)
-    height = solve_height(com[:, 1], is_flight, dt, gravity)
+    # Smooth heights that fall freely in flight: min sum_i w_i (y_i - y'_i)^2 + omega_s^-4 sum_stance a_i^2
+    # + Lambda sum_flight (a_i + g)^2. The ends stay as they are. Captured heights jump where feet are put on the floor,
+    # and captured flights are blurred.
+    heights, count = com[:, 1], len(com)
+    if count < 5:
+        height = np.array(heights)
+    else:
+        weights = np.where(is_flight, LEAST_FLIGHT_WEIGHT, 1.0)
+        weights[[0, -1]] = END_WEIGHT
+        # Weights of the accelerations of inner frames, and what they should be
+        stiff = np.where(is_flight[1:-1], FLIGHT_WEIGHT, (2.0 * np.pi * HEIGHT_HZ) ** -4) / dt**4
+        wanted = np.where(is_flight[1:-1], -gravity * dt**2, 0.0)
+        # Normal equations of second differences (1, -2, 1): five bands, upper form
+        bands, known = np.zeros((3, count)), weights * heights
+        bands[2] = weights
+        for n, a in enumerate((1.0, -2.0, 1.0)):
+            known[n : count - 2 + n] += a * stiff * wanted
+            for m, b in enumerate((1.0, -2.0, 1.0)):
+                if m >= n:
+                    bands[2 - (m - n), m : count - 2 + m] += a * b * stiff
+        height = np.asarray(solveh_banded(bands, known), dtype=np.float64)
     # omega^2 = (g + y'') / y and the pivot p = c - c'' / omega^2 of the clip
     lift = _second_differences(height, dt)
     stiffness = np.maximum(gravity + lift, LEAST_PULL * gravity) / np.maximum(height, LEAST_HEIGHT_M)
@@ -75,8 +97,6 @@ def solve_com_path(reference: Reference, mass_kg: float, gravity: float = GRAVIT
     calm = np.stack([smooth_values(column, max(1, round(SMOOTH_S / dt))) for column in rates.T], axis=1)
     shift = np.asarray(np.stack([calm[:, 2], -calm[:, 0]], axis=1) / push_n[:, None], dtype=np.float64)
     # c - c'' / omega^2 = p as a tridiagonal system, its ends fixed to the clip; in flight c'' = 0
-    from scipy.linalg import solve_banded  # pyright: ignore[reportUnknownVariableType]  # scipy is untyped here
-
     inner, k = np.arange(1, len(pivot) - 1), 1.0 / (stiffness * dt**2)[1:-1]
     carried = np.where(is_flight[inner], 0.0, 1.0)
     bands = np.zeros((3, len(pivot)))
@@ -100,35 +120,6 @@ def solve_com_path(reference: Reference, mass_kg: float, gravity: float = GRAVIT
     frequency = float(np.sqrt(gravity / max(float(np.mean(com[:, 1])), LEAST_HEIGHT_M)))
     steps: FloatArray = np.diff(path, axis=0) / dt
     return CentreOfMassPath(path, np.concatenate([steps, steps[-1:]]), pivot, shift, stiffness, frequency)
-
-
-def solve_height(heights: FloatArray, is_flight: BoolArray, dt: float, gravity: float = GRAVITY) -> FloatArray:
-    r"""Smooth heights ``(F,)`` [m] of the centre of mass that fall freely in flight.
-
-    .. math:: \min_y \sum_i w_i (y_i - \hat y_i)^2 + \omega_s^{-4} \sum_{stance} \ddot y_i^2
-              + \Lambda \sum_{flight} (\ddot y_i + g)^2
-
-    The ends stay as they are. Captured heights jump where feet are put on the floor, and captured flights are blurred.
-    """
-    from scipy.linalg import solveh_banded  # pyright: ignore[reportUnknownVariableType]  # scipy is untyped here
-
-    count = len(heights)
-    if count < 5:
-        return np.array(heights)
-    weights = np.where(is_flight, LEAST_FLIGHT_WEIGHT, 1.0)
-    weights[[0, -1]] = END_WEIGHT
-    # Weights of the accelerations of inner frames, and what they should be
-    stiff = np.where(is_flight[1:-1], FLIGHT_WEIGHT, (2.0 * np.pi * HEIGHT_HZ) ** -4) / dt**4
-    wanted = np.where(is_flight[1:-1], -gravity * dt**2, 0.0)
-    # Normal equations of second differences (1, -2, 1): five bands, upper form
-    bands, known = np.zeros((3, count)), weights * heights
-    bands[2] = weights
-    for n, a in enumerate((1.0, -2.0, 1.0)):
-        known[n : count - 2 + n] += a * stiff * wanted
-        for m, b in enumerate((1.0, -2.0, 1.0)):
-            if m >= n:
-                bands[2 - (m - n), m : count - 2 + m] += a * b * stiff
-    return np.asarray(solveh_banded(bands, known), dtype=np.float64)
 
 
 def smooth_values(values: FloatArray, width: int) -> FloatArray:

@@ -135,38 +135,6 @@ def compute_link_frames(
 
 
 @kernel
-def compute_link_inertias(inertias: FloatArray, R: FloatArray, P: FloatArray, o: Vector, weights: FloatArray) -> None:
-    r"""Inertias ``weights (D+1, 10)`` of all links in world axes about the point ``o``; the world's is zero.
-
-    .. math:: h' = R h + m r,\qquad J' = R J R^T + 2 (Rh\cdot r) E - Rh\,r^T - r\,(Rh)^T + m (r^2 E - r r^T)
-    """
-    D = inertias.shape[0]
-    own, half = D + 1, D + 2  # room to work in
-    fill_zero(weights)
-    for i in range(D):
-        m = inertias[i, 0]
-        if m == 0.0:
-            continue
-        # First moment in world axes, and the arm from `o` to the link's origin
-        h = rotate(R, i, (inertias[i, 1], inertias[i, 2], inertias[i, 3]))
-        r = (P[i, 0] - o[0], P[i, 1] - o[1], P[i, 2] - o[2])
-        spread = 2.0 * dot(h, r) + m * dot(r, r)
-        # Second moment J as a full matrix, then R J in the other scratch matrix
-        R[own, 0, 0], R[own, 1, 1], R[own, 2, 2] = inertias[i, 4], inertias[i, 5], inertias[i, 6]
-        R[own, 0, 1], R[own, 0, 2], R[own, 1, 2] = inertias[i, 7], inertias[i, 8], inertias[i, 9]
-        R[own, 1, 0], R[own, 2, 0], R[own, 2, 1] = inertias[i, 7], inertias[i, 8], inertias[i, 9]
-        multiply_matrices(R, i, R, own, R, half)
-        # Mass, h' = R h + m r, and the six entries of J' by the shift to `o`
-        weights[i, 0] = m
-        for a in range(3):
-            weights[i, 1 + a] = h[a] + m * r[a]
-            for b in range(a, 3):
-                e = R[half, a, 0] * R[i, b, 0] + R[half, a, 1] * R[i, b, 1] + R[half, a, 2] * R[i, b, 2]
-                e -= h[a] * r[b] + r[a] * h[b] + m * r[a] * r[b]
-                weights[i, 4 + a if a == b else 6 + a + b] = e + spread if a == b else e
-
-
-@kernel
 def compute_forward_pass(tree: TreeArrays, states: TreeStates, f: int, gravity: FloatArray, at: Scratch) -> Vector:
     r"""Frames, joint twists, velocities, accelerations and inertias of all links in world axes, at frame ``f``.
 
@@ -198,7 +166,32 @@ def compute_forward_pass(tree: TreeArrays, states: TreeStates, f: int, gravity: 
         put6(V, i, v)
         # a_i = a_parent + s_i qdd_i + v_i x s_i qd_i
         put6(A, i, plus6(plus6(row6(A, k), scale6(qdd[f, i], s)), cross6(v, moved)))
-    compute_link_inertias(tree.inertias, R, P, o, at.weights)
+    # Inertias of all links in world axes about the point o: h' = R h + m r, J' = R J R^T + 2 (Rh . r) E - Rh r^T -
+    # r (Rh)^T + m (r^2 E - r r^T); the world's is zero
+    D = tree.inertias.shape[0]
+    own, half = D + 1, D + 2  # room to work in
+    fill_zero(at.weights)
+    for i in range(D):
+        m = tree.inertias[i, 0]
+        if m == 0.0:
+            continue
+        # First moment in world axes, and the arm from `o` to the link's origin
+        h = rotate(R, i, (tree.inertias[i, 1], tree.inertias[i, 2], tree.inertias[i, 3]))
+        r = (P[i, 0] - o[0], P[i, 1] - o[1], P[i, 2] - o[2])
+        spread = 2.0 * dot(h, r) + m * dot(r, r)
+        # Second moment J as a full matrix, then R J in the other scratch matrix
+        R[own, 0, 0], R[own, 1, 1], R[own, 2, 2] = tree.inertias[i, 4], tree.inertias[i, 5], tree.inertias[i, 6]
+        R[own, 0, 1], R[own, 0, 2], R[own, 1, 2] = tree.inertias[i, 7], tree.inertias[i, 8], tree.inertias[i, 9]
+        R[own, 1, 0], R[own, 2, 0], R[own, 2, 1] = tree.inertias[i, 7], tree.inertias[i, 8], tree.inertias[i, 9]
+        multiply_matrices(R, i, R, own, R, half)
+        # Mass, h' = R h + m r, and the six entries of J' by the shift to `o`
+        at.weights[i, 0] = m
+        for a in range(3):
+            at.weights[i, 1 + a] = h[a] + m * r[a]
+            for b in range(a, 3):
+                e = R[half, a, 0] * R[i, b, 0] + R[half, a, 1] * R[i, b, 1] + R[half, a, 2] * R[i, b, 2]
+                e -= h[a] * r[b] + r[a] * h[b] + m * r[a] * r[b]
+                at.weights[i, 4 + a if a == b else 6 + a + b] = e + spread if a == b else e
     return o
 
 

@@ -12,7 +12,6 @@ from marey.dynamics.bodies import GRAVITY
 from marey.dynamics.linear_time.baselines import import_pinocchio, pinocchio_model
 from marey.dynamics.linear_time.passes import (
     AnyTree,
-    Scratch,
     TreeStates,
     allocate_scratch,
     compute_forward_pass,
@@ -59,33 +58,6 @@ def newton_euler_torques(tree: TreeArrays, states: TreeStates, gravity: FloatArr
 
 
 @kernel
-def put_lever_rows(parents: IntArray, at: Scratch, columns: FloatArray, levers: FloatArray) -> None:
-    r"""Effect of parent links on the torque of a joint: three twists and one wrench of each, ``levers (3, D, 6)``.
-
-    .. math:: \partial_{q_k}\tau_i = \langle A_k, b_i\rangle + \langle N_k, z_i\rangle,\qquad
-        \partial_{\dot q_k}\tau_i = \langle 2N_k, b_i\rangle + \langle s_k, z_i\rangle,\qquad
-        \partial_{\ddot q_k}\tau_i = \langle s_k, b_i\rangle
-
-    with :math:`N_k = \bar v_k\times s_k,\; A_k = \bar a_k\times s_k + \bar v_k\times N_k,\;
-    z_i = \dot I^\circ_i s_i - I^*_i(v_i\times s_i) - s_i\times p_i + v_i\times b_i`: the table of the sub-tree
-    extension with the pairing moved onto the joint's own axis.
-    """
-    S, V, A, weights, p = at.S, at.V, at.A, at.weights, at.p
-    for i in range(parents.shape[0]):
-        k = parents[i]
-        s, v, vb = row6(S, i), row6(V, i), row6(V, k)
-        m, h, J = inertia_row(weights, i)
-        N = cross6(vb, s)
-        momentum = plus6(row6(p, i), inertia_times(m, h, J, vb))
-        # of df/dqd = e + l + v x b, without e: l + v x b
-        z = plus6(row6(columns[3], i), scale6(-1.0, row6(columns[0], i)))
-        z = plus6(z, scale6(-1.0, plus6(inertia_times(m, h, J, cross6(v, s)), cross6(s, momentum))))
-        put6(levers[0], i, plus6(cross6(row6(A, k), s), cross6(vb, N)))
-        put6(levers[1], i, N)
-        put6(levers[2], i, z)
-
-
-@kernel
 def linear_time_torque_jacobians(
     tree: TreeArrays, states: TreeStates, gravity: FloatArray, rows: IntArray, count: int
 ) -> FloatArray:
@@ -102,7 +74,23 @@ def linear_time_torque_jacobians(
         # Sub-tree sums and columns of the aggregate, B.7-B.16
         compute_forward_pass(tree, states, f, gravity, at)
         leaf_to_base_recursion(parents, states, f, at, columns)
-        put_lever_rows(parents, at, columns, levers)
+        # Effect of parent links on the torque of a joint: the table of the sub-tree extension with the pairing moved
+        # onto the joint's own axis. By q_k it is <A_k, b_i> + <N_k, z_i>, by qd_k <2 N_k, b_i> + <s_k, z_i>, by qdd_k
+        # <s_k, b_i>, with N_k = v_k x s_k, A_k = a_k x s_k + v_k x N_k of the parent's v and a, and
+        # z_i = I'_i s_i - I*_i (v_i x s_i) - s_i x p_i + v_i x b_i
+        axes, V, A, weights, p = at.S, at.V, at.A, at.weights, at.p
+        for i in range(parents.shape[0]):
+            k = parents[i]
+            s, v, vb = row6(axes, i), row6(V, i), row6(V, k)
+            m, h, J = inertia_row(weights, i)
+            N = cross6(vb, s)
+            momentum = plus6(row6(p, i), inertia_times(m, h, J, vb))
+            # of df/dqd = e + l + v x b, without e: l + v x b
+            z = plus6(row6(columns[3], i), scale6(-1.0, row6(columns[0], i)))
+            z = plus6(z, scale6(-1.0, plus6(inertia_times(m, h, J, cross6(v, s)), cross6(s, momentum))))
+            put6(levers[0], i, plus6(cross6(row6(A, k), s), cross6(vb, N)))
+            put6(levers[1], i, N)
+            put6(levers[2], i, z)
         for j in range(D):
             # Walk from joint j to the root: torques of joints above j by j, then the torque of j by those above
             b, z, row = row6(columns[1], j), row6(levers[2], j), rows[j]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -17,17 +17,17 @@ from marey.dynamics.tree.characters import plan_chain, plan_fang7, plan_fang22
 from marey.dynamics.tree.coordinates import (
     PRISMATIC,
     REVOLUTE,
+    SAME_BONES_M,
     WORLD,
     Point,
     TreeArrays,
     TreeSkeleton,
-    coordinates_from_motion,
-    motion_from_coordinates,
+    continuous_euler_angles,
 )
 from marey.dynamics.tree.from_body import plan_body_tree
 from marey.lie import SO3
 from marey.motion import Contacts, Motion
-from marey.skeleton import Skeleton
+from marey.skeleton import Skeleton, restore_bones
 
 AXIS_TOL: Final = 1e-6  # [-] an axis this near to unit length is taken as one
 
@@ -279,9 +279,18 @@ class JointTree:
 
     def to_motion(self, q: ArrayLike, rate_hz: float, contacts: Contacts | None = None) -> Motion:
         """Clip of the tree's skeleton that coordinates ``q (F, D)`` describe."""
-        return motion_from_coordinates(
-            self, self._require_skeleton(), frozen(q, None, self.num_dofs, name="q"), rate_hz, contacts
-        )
+        figure, q = self._require_skeleton(), frozen(q, None, self.num_dofs, name="q")
+        turned: list[SO3] = []
+        for dofs in figure.joint_dofs:
+            # R_parent_joint: orientation, then the turn about the axis, of each coordinate
+            total = SO3.identity(len(q))
+            for i in self._select_kind(dofs, REVOLUTE):
+                total = total @ SO3(self.orientations[i]) @ SO3.from_axis_angle(self.axes[i], q[:, i])
+            turned.append(total)
+        roots = np.zeros((len(q), 3))
+        for i in self._select_kind(figure.joint_dofs[0], PRISMATIC):
+            roots += self.offsets[i] + q[:, i, None] * self.axes[i]
+        return Motion(figure.skeleton, rate_hz, roots, SO3.stack(turned, axis=1), contacts=contacts)
 
     def from_motion(self, motion: Motion) -> FloatArray:
         """Coordinates ``(F, D)`` of a clip of the tree's skeleton, unwrapped in time.
@@ -289,7 +298,36 @@ class JointTree:
         Raises:
             InputError: the clip is of another skeleton; retarget it first.
         """
-        return coordinates_from_motion(self, self._require_skeleton(), motion)
+        figure = self._require_skeleton()
+        # Refuse a clip of other bones; bones that a body got back may be missing in the clip
+        ours, theirs = figure.skeleton, motion.skeleton
+        is_same = ours is theirs
+        for skeleton in (theirs, restore_bones(theirs)):
+            if not is_same and ours.names == skeleton.names:
+                is_same = np.abs(ours.offsets[1:] - skeleton.offsets[1:]).max(initial=0.0) < SAME_BONES_M
+        if not is_same:
+            raise InputError(f"the clip is of skeleton {theirs!r}, the tree moves {ours!r}", "Retarget the clip first")
+        q = np.zeros((motion.num_frames, self.num_dofs))
+        for j, dofs in enumerate(figure.joint_dofs):
+            turns = self._select_kind(dofs, REVOLUTE)
+            if turns:
+                # Angles (F, n) [rad] of a joint of one or three turns, from its rotations, batch (F,)
+                rotations = motion.rotations[:, j]
+                if len(turns) == 1:
+                    k = turns[0]
+                    wxyz = (SO3(self.orientations[k]).inverse() @ rotations).wxyz
+                    q[:, turns] = np.unwrap(2.0 * np.arctan2(wxyz[:, 1:] @ self.axes[k], wxyz[:, 0]), axis=0)[:, None]
+                else:
+                    if len(turns) != 3:
+                        raise InputError(f"a joint of {len(turns)} turns", "It has one or three")
+                    frame = self.axes[list(turns)].T
+                    q[:, turns] = continuous_euler_angles(SO3(self.orientations[turns[0]]).inverse() @ rotations, frame)
+        for i in self._select_kind(figure.joint_dofs[0], PRISMATIC):
+            q[:, i] = (motion.root_positions - self.offsets[i]) @ self.axes[i]
+        return q
+
+    def _select_kind(self, dofs: Sequence[int], kind: int) -> list[int]:
+        return [i for i in dofs if self.kinds[i] == kind]
 
     def _require_skeleton(self) -> TreeSkeleton:
         if self.figure is None:

@@ -419,56 +419,6 @@ def write_world_axes(face: ActiveLimits, world: FloatArray, j: int, frames: Floa
 
 
 @kernel
-def add_active_limit(face: ActiveLimits, j: int, wanted: FloatArray, got: Vector) -> bool:
-    """Add the directions that a projection removed from a joint's step to the active set; return whether it changed."""
-    # The part of it along loose axes is the outward normal of a limit that was not active before
-    normal, size = np.zeros(3), 0.0
-    for k in range(3):
-        t = 0.0
-        for c in range(3):
-            t += face.axes[j, c, k] * (wanted[c] - got[c])
-        if face.loose[j, k]:
-            size += t * t
-            for c in range(3):
-                normal[c] += t * face.axes[j, c, k]
-    if size > BLOCKED_RAD**2:
-        # Turn the loose axes so that one of them is the normal
-        normal = normal / sqrt(size)
-        best, most = -1, 0.0
-        for k in range(3):
-            if face.loose[j, k]:
-                t = abs(
-                    face.axes[j, 0, k] * normal[0] + face.axes[j, 1, k] * normal[1] + face.axes[j, 2, k] * normal[2]
-                )
-                if t > most:
-                    best, most = k, t
-        for c in range(3):
-            face.axes[j, c, best] = normal[c]
-        # Gram-Schmidt: the other loose axes are made upright on it and on one another
-        for k in range(3):
-            if face.loose[j, k] and k != best:
-                for m in range(3):
-                    if m < k or m == best or not face.loose[j, m]:
-                        if m == k:
-                            continue
-                        t = 0.0
-                        for c in range(3):
-                            t += face.axes[j, c, k] * face.axes[j, c, m]
-                        for c in range(3):
-                            face.axes[j, c, k] -= t * face.axes[j, c, m]
-                length = sqrt(face.axes[j, 0, k] ** 2 + face.axes[j, 1, k] ** 2 + face.axes[j, 2, k] ** 2)
-                for c in range(3):
-                    face.axes[j, c, k] /= length
-        face.loose[j, best], face.is_bound[j] = False, True
-    # Axes that are not loose go as far as the projection says
-    for k in range(3):
-        if not face.loose[j, k]:
-            t = got[0] * face.axes[j, 0, k] + got[1] * face.axes[j, 1, k] + got[2] * face.axes[j, 2, k]
-            face.held[j, k] = t
-    return size > BLOCKED_RAD**2
-
-
-@kernel
 def project_step(
     bounds: Bounds, face: ActiveLimits, step: StepBuffers, frames: FloatArray, state: IKState, trial: IKState
 ) -> bool:
@@ -490,7 +440,54 @@ def project_step(
         if violation[0, j] > 0.0:
             trial.wxyz[j] = out[0, j]
             got = log(multiply(conjugate(quaternion_at(state.wxyz, j)), quaternion_at(out[0], j)))
-            if add_active_limit(face, j, turns[j], got):
+            # Directions that the projection removed from the joint's step become active. Their part along loose axes
+            # is the outward normal of a limit that was not active before
+            normal, size = np.zeros(3), 0.0
+            for k in range(3):
+                t = 0.0
+                for c in range(3):
+                    t += face.axes[j, c, k] * (turns[j, c] - got[c])
+                if face.loose[j, k]:
+                    size += t * t
+                    for c in range(3):
+                        normal[c] += t * face.axes[j, c, k]
+            if size > BLOCKED_RAD**2:
+                # Turn the loose axes so that one of them is the normal
+                normal = normal / sqrt(size)
+                best, most = -1, 0.0
+                for k in range(3):
+                    if face.loose[j, k]:
+                        t = abs(
+                            face.axes[j, 0, k] * normal[0]
+                            + face.axes[j, 1, k] * normal[1]
+                            + face.axes[j, 2, k] * normal[2]
+                        )
+                        if t > most:
+                            best, most = k, t
+                for c in range(3):
+                    face.axes[j, c, best] = normal[c]
+                # Gram-Schmidt: the other loose axes are made upright on it and on one another
+                for k in range(3):
+                    if face.loose[j, k] and k != best:
+                        for m in range(3):
+                            if m < k or m == best or not face.loose[j, m]:
+                                if m == k:
+                                    continue
+                                t = 0.0
+                                for c in range(3):
+                                    t += face.axes[j, c, k] * face.axes[j, c, m]
+                                for c in range(3):
+                                    face.axes[j, c, k] -= t * face.axes[j, c, m]
+                        length = sqrt(face.axes[j, 0, k] ** 2 + face.axes[j, 1, k] ** 2 + face.axes[j, 2, k] ** 2)
+                        for c in range(3):
+                            face.axes[j, c, k] /= length
+                face.loose[j, best], face.is_bound[j] = False, True
+            # Axes that are not loose go as far as the projection says
+            for k in range(3):
+                if not face.loose[j, k]:
+                    t = got[0] * face.axes[j, 0, k] + got[1] * face.axes[j, 1, k] + got[2] * face.axes[j, 2, k]
+                    face.held[j, k] = t
+            if size > BLOCKED_RAD**2:
                 write_world_axes(face, state.world, j, frames)
                 is_any = True
     return is_any

@@ -102,7 +102,30 @@ class TypedBody:
         start: list[float] = []
         for j in range(skeleton.num_joints):
             kind = types.get(j, BallJoint())
-            own = _list_freedoms(j, kind, skeleton.names[j])
+            # Coordinates of the joint
+            called = skeleton.names[j]
+            if isinstance(kind, BallJoint):
+                own = [Freedom(j, BALL, axis, -np.inf, np.inf) for axis in np.eye(3)]
+            else:
+                given = kind.axis if isinstance(kind, HingeJoint) else kind.axes
+                axes = np.atleast_2d(frozen(given, name="axis"))
+                count = 2 if isinstance(kind, UniversalJoint) else 1 if isinstance(kind, HingeJoint) else len(axes)
+                lengths = np.linalg.norm(axes, axis=-1)
+                if axes.shape != (count, 3) or lengths.min() < 1e-12:
+                    raise InputError(
+                        f"joint '{called}' has axes {axes.tolist()}", f"Give {count} of three numbers, not all zero"
+                    )
+                low, high = (
+                    freeze_with_infinities(
+                        np.broadcast_to(np.asarray(edge, dtype=np.float64), (count,)), (count,), "bound"
+                    )
+                    for edge in (kind.low, kind.high)
+                )
+                if (low > high).any():
+                    raise InputError(f"a lower limit of joint '{called}' is above the upper one", "Exchange them")
+                way = SLIDE if isinstance(kind, PrismaticJoint) else TURN
+                rows = zip(axes / lengths[:, None], low.tolist(), high.tolist(), strict=True)
+                own = [Freedom(j, way, axis, a, b) for axis, a, b in rows]
             if isinstance(kind, HingeJoint | UniversalJoint):
                 # Angles of one or two hinges whose product is nearest to the rotation, by Gauss-Newton from none
                 axes = [f.axis for f in own]
@@ -236,31 +259,6 @@ class TypedBody:
             if f.kind == BALL and not self.is_frozen[n]:
                 z[3 + n] = inside[f.joint] @ f.axis
         return z
-
-
-def _list_freedoms(joint: int, kind: JointType, name: str) -> list[Freedom]:
-    """Coordinates of one joint.
-
-    Raises:
-        InputError: an axis is zero, or a lower bound is above the upper one.
-    """
-    if isinstance(kind, BallJoint):
-        return [Freedom(joint, BALL, axis, -np.inf, np.inf) for axis in np.eye(3)]
-    given = kind.axis if isinstance(kind, HingeJoint) else kind.axes
-    axes = np.atleast_2d(frozen(given, name="axis"))
-    count = 2 if isinstance(kind, UniversalJoint) else 1 if isinstance(kind, HingeJoint) else len(axes)
-    lengths = np.linalg.norm(axes, axis=-1)
-    if axes.shape != (count, 3) or lengths.min() < 1e-12:
-        raise InputError(f"joint '{name}' has axes {axes.tolist()}", f"Give {count} of three numbers, not all zero")
-    low, high = (
-        freeze_with_infinities(np.broadcast_to(np.asarray(edge, dtype=np.float64), (count,)), (count,), "bound")
-        for edge in (kind.low, kind.high)
-    )
-    if (low > high).any():
-        raise InputError(f"a lower limit of joint '{name}' is above the upper one", "Exchange them")
-    way = SLIDE if isinstance(kind, PrismaticJoint) else TURN
-    rows = zip(axes / lengths[:, None], low.tolist(), high.tolist(), strict=True)
-    return [Freedom(joint, way, axis, a, b) for axis, a, b in rows]
 
 
 def solve_typed(run: SolverInputs, guess: Guess, body: TypedBody, limits: JointLimits | None) -> SolverOutcome:

@@ -60,20 +60,6 @@ def quaternion_from_zyz(v: Vector) -> Quaternion:
 
 
 @kernel
-def _zyz_gradient(v: Vector, g: Vector) -> Vector:
-    r"""Body gradient of a function of Z-Y-Z angles; capped at the lock.
-
-    Body velocity :math:`R_Z(-\theta)(-\sin\psi\,\dot\phi,\ \dot\psi,\ \cos\psi\,\dot\phi + \dot\theta)`.
-    """
-    sine, cosine = sin(v[1]), cos(v[1])
-    if abs(sine) < LOCK_SINE:
-        sine = LOCK_SINE if sine >= 0.0 else -LOCK_SINE
-    a, b, c = (g[2] * cosine - g[0]) / sine, g[1], g[2]
-    ct, st = cos(v[2]), sin(v[2])
-    return ct * a + st * b, -st * a + ct * b, c
-
-
-@kernel
 def nearest_zyz(v: Vector, grid: GridTables) -> Vector:
     """Z-Y-Z angles by whole turns nearest to the middle of the grid; those of periodic axes stay."""
     shape, origin, spacing, periodic = grid
@@ -141,7 +127,18 @@ def check_fields(wxyz: FloatArray, fields: FieldTables) -> CheckArrays:
             if square == 0.0:
                 continue
             g = (beyond * gx + a, beyond * gy + b, beyond * gz + c)
-            g = rotate(right, left_jacobian_inverse_times(x, g) if chart == LOG else _zyz_gradient(x, g))
+            if chart == LOG:
+                g = left_jacobian_inverse_times(x, g)
+            else:
+                # Body gradient of Z-Y-Z angles, capped at the lock: the body velocity is
+                # R_Z(-theta) (-sin(psi) phi', psi', cos(psi) phi' + theta')
+                sine, cosine = sin(x[1]), cos(x[1])
+                if abs(sine) < LOCK_SINE:
+                    sine = LOCK_SINE if sine >= 0.0 else -LOCK_SINE
+                across = (g[2] * cosine - g[0]) / sine
+                ct, st = cos(x[2]), sin(x[2])
+                g = (ct * across + st * g[1], -st * across + ct * g[1], g[2])
+            g = rotate(right, g)
             # The nearest point of both
             p = project_on_field(table, nearest, start, grid, x, eps, PROJECTION) if beyond > 0.0 else x
             p = (p[0] - a, p[1] - b, p[2] - c)

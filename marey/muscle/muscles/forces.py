@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, MareyWarning, UnknownNameError, frozen
-from marey.muscle.muscles.embedding import Embedding, check_nodes_and_cells
-from marey.muscle.muscles.setup import HostBody, compile_splines, compute_lumped_masses
+from marey.muscle.muscles.embedding import Embedding, check_nodes_and_cells, is_flat, is_simplex
+from marey.muscle.muscles.setup import HostBody, compile_splines
 from marey.muscle.muscles.spline import ActivationSpline
 from marey.muscle.muscles.transfer import TRANSFERS, evaluate_segments, gather_velocities, scatter_forces, update_points
 
@@ -68,11 +68,23 @@ class Muscles:
         self.names: tuple[str, ...] = names
         self.transfer = transfer
         self.rest_nodes: FloatArray = nodes
-        self.masses: FloatArray = (
-            compute_lumped_masses(nodes, cells, density_kg_m3)
-            if masses is None
-            else frozen(masses, len(nodes), name="masses")
-        )
+        if masses is None:
+            # An equal part of each cell's mass for each of its nodes; squares are as thick as wide
+            corners = nodes[cells]
+            if is_simplex(nodes, cells):
+                edges = corners[:, 1:] - corners[:, :1]
+                if cells.shape[1] == 4:
+                    sizes = np.abs(np.linalg.det(edges)) / 6.0
+                else:  # triangles are one metre thick
+                    sizes = 0.5 * np.linalg.norm(np.cross(edges[:, 0], edges[:, 1]), axis=1)
+            else:
+                spans = np.ptp(corners, axis=1)
+                sizes = spans[:, 0] ** 2 * spans[:, 1] if is_flat(nodes) else np.prod(spans, axis=1)
+            parts = np.repeat(density_kg_m3 * sizes / cells.shape[1], cells.shape[1])
+            lumped = np.bincount(cells.ravel(), weights=parts, minlength=len(nodes)).astype(np.float64)
+        else:
+            lumped = frozen(masses, len(nodes), name="masses")
+        self.masses: FloatArray = lumped
         if not self.masses.min() > 0.0:
             raise InputError(f"node {int(np.argmin(self.masses))} has no mass", "Drop nodes that no cell names")
         if not (np.isfinite(force_scale) and force_scale > 0.0):

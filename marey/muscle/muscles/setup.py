@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen
-from marey.muscle.muscles.embedding import Embedding, SparseMatrix, is_flat, is_simplex
+from marey.muscle.muscles.embedding import Embedding, SparseMatrix
 from marey.muscle.muscles.spline import HILL_CURVES, ActivationSpline
 from marey.muscle.muscles.transfer import (
     HillSegments,
@@ -179,22 +179,6 @@ class HostBody:
     transfer: str
     overlap: bool
     force_scale: float
-
-
-def compute_lumped_masses(nodes: FloatArray, cells: NDArray[np.integer], density_kg_m3: float) -> FloatArray:
-    """An equal part of each cell's mass for each of its nodes ``(V,)`` [kg]; squares are as thick as wide."""
-    corners = nodes[cells]
-    if is_simplex(nodes, cells):
-        edges = corners[:, 1:] - corners[:, :1]
-        if cells.shape[1] == 4:
-            sizes = np.abs(np.linalg.det(edges)) / 6.0
-        else:  # triangles are one metre thick
-            sizes = 0.5 * np.linalg.norm(np.cross(edges[:, 0], edges[:, 1]), axis=1)
-    else:
-        spans = np.ptp(corners, axis=1)
-        sizes = spans[:, 0] ** 2 * spans[:, 1] if is_flat(nodes) else np.prod(spans, axis=1)
-    parts = np.repeat(density_kg_m3 * sizes / cells.shape[1], cells.shape[1])
-    return np.bincount(cells.ravel(), weights=parts, minlength=len(nodes)).astype(np.float64)
 
 
 def distribute_forces(host: HostBody, bound: Embedding, regions: Regions) -> dict[str, NDArray[Any]]:

@@ -57,9 +57,9 @@ def minimise_ilqr(search: ControlSearch) -> None:
         found = None
         while found is None and damping <= MAX_DAMPING:
             # From the last step to the first: value of the rest of the motion, and the best control before it
-            size, (steps, s) = problem.system.num_states, problem.shape
-            curve, slope, promised = np.zeros((size, size)), np.zeros(size), 0.0
-            change, feedback = np.zeros((steps, s)), np.zeros((steps, s, size))
+            steps, s = problem.shape
+            curve, slope, promised = np.zeros((m, m)), np.zeros(m), 0.0
+            change, feedback = np.zeros((steps, s)), np.zeros((steps, s, m))
             lower, upper = problem.bounds or (np.full(s, -np.inf), np.full(s, np.inf))
             for t in range(steps - 1, -1, -1):
                 q = states[t + 1]
@@ -72,7 +72,7 @@ def minimise_ilqr(search: ControlSearch) -> None:
                 Qaa, Qaq, Qqq = B.T @ curve @ B + problem.effort * np.eye(s), B.T @ curve @ A, A.T @ curve @ A
                 damped = Qaa + np.diag(damping * np.diag(Qaa) + EPS * max(1.0, float(np.trace(Qaa))))
                 y, free = BoxQuadraticModel(damped, Qa, controls[t], (lower, upper), 0.0).solve()
-                k, K = y - controls[t], np.zeros((s, size))
+                k, K = y - controls[t], np.zeros((s, m))
                 if free.any():
                     K[free] = -solve_positive(damped[np.ix_(free, free)], Qaq[free])
                 promised -= float(Qa @ k + 0.5 * k @ (Qaa @ k))

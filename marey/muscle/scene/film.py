@@ -194,7 +194,25 @@ class Film:
         folder.mkdir(exist_ok=True)
         for number, frame in enumerate(frames.tolist()):
             mesh = self.mesh(frame)
-            write_atomically(folder / f"{number:04d}{suffix}", _encode_surface(mesh, suffix))
+            # A surface with a colour at each corner: binary .ply, or .obj with colours behind the coordinates
+            if suffix == ".obj":
+                rows = [
+                    f"v {x:.6f} {y:.6f} {z:.6f} {r:.3f} {g:.3f} {b:.3f}"
+                    for (x, y, z), (r, g, b) in zip(mesh.vertices, mesh.colours, strict=True)
+                ]
+                rows += [f"f {a} {b} {c}" for a, b, c in (mesh.faces + 1).tolist()]
+                content = ("\n".join(rows) + "\n").encode()
+            else:
+                corners = np.zeros(len(mesh.vertices), dtype=np.dtype([("p", "<f4", 3), ("c", "u1", 3)]))
+                corners["p"], corners["c"] = mesh.vertices, encode_srgb(mesh.colours)
+                triangles = np.zeros(len(mesh.faces), dtype=np.dtype([("n", "u1"), ("v", "<i4", 3)]))
+                triangles["n"], triangles["v"] = 3, mesh.faces
+                axes = "".join(f"property float {a}\n" for a in "xyz")
+                paint = "".join(f"property uchar {a}\n" for a in ("red", "green", "blue"))
+                head = f"ply\nformat binary_little_endian 1.0\nelement vertex {len(mesh.vertices)}\n{axes}{paint}"
+                head += f"element face {len(mesh.faces)}\nproperty list uchar int vertex_indices\nend_header\n"
+                content = head.encode() + corners.tobytes() + triangles.tobytes()
+            write_atomically(folder / f"{number:04d}{suffix}", content)
         return folder
 
 
@@ -231,26 +249,6 @@ def select_frames(film: Film, fps: float) -> NDArray[np.int64]:
     """Frames that show a film at ``fps``: the nearest to each instant, never more than there are."""
     count = max(1, round(float(film.times[-1] - film.times[0]) * min(fps, film.rate_hz)) + 1)
     return np.unique(np.linspace(0, film.num_frames - 1, count).round().astype(np.int64))
-
-
-def _encode_surface(mesh: TriangleMesh, suffix: str) -> bytes:
-    """A surface with a colour at each corner: binary ``.ply``, or ``.obj`` with colours behind the coordinates."""
-    if suffix == ".obj":
-        rows = [
-            f"v {x:.6f} {y:.6f} {z:.6f} {r:.3f} {g:.3f} {b:.3f}"
-            for (x, y, z), (r, g, b) in zip(mesh.vertices, mesh.colours, strict=True)
-        ]
-        rows += [f"f {a} {b} {c}" for a, b, c in (mesh.faces + 1).tolist()]
-        return ("\n".join(rows) + "\n").encode()
-    corners = np.zeros(len(mesh.vertices), dtype=np.dtype([("p", "<f4", 3), ("c", "u1", 3)]))
-    corners["p"], corners["c"] = mesh.vertices, encode_srgb(mesh.colours)
-    triangles = np.zeros(len(mesh.faces), dtype=np.dtype([("n", "u1"), ("v", "<i4", 3)]))
-    triangles["n"], triangles["v"] = 3, mesh.faces
-    axes = "".join(f"property float {a}\n" for a in "xyz")
-    paint = "".join(f"property uchar {a}\n" for a in ("red", "green", "blue"))
-    head = f"ply\nformat binary_little_endian 1.0\nelement vertex {len(mesh.vertices)}\n{axes}{paint}"
-    head += f"element face {len(mesh.faces)}\nproperty list uchar int vertex_indices\nend_header\n"
-    return head.encode() + corners.tobytes() + triangles.tobytes()
 
 
 STRIP_PX: Final = 1600

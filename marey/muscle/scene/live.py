@@ -66,12 +66,6 @@ class LiveScene:
         """Whether it stands on a ground."""
         return self.scene.parts.ground is not None
 
-    @property
-    def view_deg(self) -> tuple[float, float, float]:
-        """From where it is seen."""
-        view = self.scene.parts.view
-        return view.heading_deg, view.turn_deg, view.elevation_deg
-
     def hold(self, name: str, activation: float) -> None:
         """Take a spline over from the programme."""
         if name not in self.names:

@@ -59,19 +59,6 @@ def rotate_joints(
 
 
 @kernel
-def _write_row(turns: FloatArray, j: int, x: float, y: float, z: float, row: FloatArray) -> float:
-    """Write the row of a joint's angular velocity along a vector; return its squared length."""
-    square = 0.0
-    for i in range(6):
-        row[i] = 0.0
-    for i in range(turns.shape[2]):
-        value = x * turns[j, 0, i] + y * turns[j, 1, i] + z * turns[j, 2, i]
-        row[6 + i] = value
-        square += value * value
-    return square
-
-
-@kernel
 def ellipsoid_rows(
     wxyz: FloatArray,
     turns: FloatArray,
@@ -102,7 +89,14 @@ def ellipsoid_rows(
         a = (2.0 * y[0] / semi[j, 0] ** 2, 2.0 * y[1] / semi[j, 1] ** 2, 2.0 * y[2] / semi[j, 2] ** 2)
         level = 0.5 * (a[0] * y[0] + a[1] * y[1] + a[2] * y[2])
         g = rotate(frame, left_jacobian_inverse_times(y, a))
-        square = _write_row(turns, j, -g[0], -g[1], -g[2], J[m])
+        # The row of the joint's angular velocity against the gradient, and its squared length
+        square = 0.0
+        for i in range(6):
+            J[m, i] = 0.0
+        for i in range(turns.shape[2]):
+            value = -g[0] * turns[j, 0, i] + -g[1] * turns[j, 1, i] + -g[2] * turns[j, 2, i]
+            J[m, 6 + i] = value
+            square += value * value
         if square < LEAST_ROW * LEAST_ROW:
             continue
         # Skip joints that stay inside during the step

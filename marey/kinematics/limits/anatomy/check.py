@@ -159,45 +159,6 @@ def largest_distance(span: tuple[int, int], rows: FloatArray, v: NDArray[np.floa
 
 
 @kernel
-def _find_interval(row: FloatArray, v: NDArray[np.float32], given: FloatArray) -> tuple[float, float, bool]:
-    """Interval of the bounded coordinate in which a region's distance is not positive, given the others.
-
-    Of several intervals, that with the deepest node; False if there is none.
-    """
-    axis = int(row[16])
-    first, step, sign = row[4 + axis], 1.0 / row[7 + axis], row[13 + axis]
-    nodes, best, least = int(row[1 + axis]), 0, np.inf
-    # Values at the nodes of a line: between four lines of the table, whose weights are the same all along
-    b, c = (1, 2) if axis == 0 else (0, 2) if axis == 1 else (0, 1)
-    strides = (int(row[2]) * int(row[3]), int(row[3]), 1)
-    j, s, _ = _locate(row[1 + b], row[13 + b] * given[int(row[10 + b])], row[4 + b], row[7 + b])
-    k, t, _ = _locate(row[1 + c], row[13 + c] * given[int(row[10 + c])], row[4 + c], row[7 + c])
-    at, along = int(row[0]) + j * strides[b] + k * strides[c], strides[axis]
-    side, on = (strides[b] if row[1 + b] > 1.0 else 0), (strides[c] if row[1 + c] > 1.0 else 0)
-    line = np.empty(nodes)
-    for n in range(nodes):
-        m = at + n * along
-        low_side = (1.0 - t) * np.float64(v[m]) + t * np.float64(v[m + on])
-        line[n] = (1.0 - s) * low_side + s * ((1.0 - t) * np.float64(v[m + side]) + t * np.float64(v[m + side + on]))
-        if line[n] < least - TIE_RAD:
-            best, least = n, line[n]
-    if least > -TIE_RAD:
-        return sign * (first + step * best), sign * (first + step * best), False
-    low = high = best
-    while high < nodes - 1 and line[high + 1] <= TIE_RAD:
-        high += 1
-    while low > 0 and line[low - 1] <= TIE_RAD:
-        low -= 1
-    # Beyond the table its border goes on
-    above, below = np.inf, -np.inf
-    if high < nodes - 1:
-        above = first + step * (high + line[high] / (line[high] - line[high + 1]))
-    if low > 0:
-        below = first + step * (low - line[low] / (line[low] - line[low - 1]))
-    return (below, above, True) if sign > 0.0 else (-above, -below, True)
-
-
-@kernel
 def bound_coordinate(
     whole: tuple[float, float],
     span: tuple[int, int],
@@ -214,7 +175,42 @@ def bound_coordinate(
     for m in range(span[0], span[1]):
         if read_distance(rows[m], v, given)[0] < -near:
             continue
-        a, b, is_found = _find_interval(rows[m], v, given)
+        # Interval of the bounded coordinate in which a region's distance is not positive, given the others
+        row = rows[m]
+        axis = int(row[16])
+        first, step, sign = row[4 + axis], 1.0 / row[7 + axis], row[13 + axis]
+        nodes, best, least = int(row[1 + axis]), 0, np.inf
+        # Values at the nodes of a line: between four lines of the table, whose weights are the same all along
+        e, c = (1, 2) if axis == 0 else (0, 2) if axis == 1 else (0, 1)
+        strides = (int(row[2]) * int(row[3]), int(row[3]), 1)
+        j, s, _ = _locate(row[1 + e], row[13 + e] * given[int(row[10 + e])], row[4 + e], row[7 + e])
+        k, t, _ = _locate(row[1 + c], row[13 + c] * given[int(row[10 + c])], row[4 + c], row[7 + c])
+        at, along = int(row[0]) + j * strides[e] + k * strides[c], strides[axis]
+        side, on = (strides[e] if row[1 + e] > 1.0 else 0), (strides[c] if row[1 + c] > 1.0 else 0)
+        line = np.empty(nodes)
+        for n in range(nodes):
+            k = at + n * along
+            low_side = (1.0 - t) * np.float64(v[k]) + t * np.float64(v[k + on])
+            line[n] = (1.0 - s) * low_side + s * (
+                (1.0 - t) * np.float64(v[k + side]) + t * np.float64(v[k + side + on])
+            )
+            if line[n] < least - TIE_RAD:
+                best, least = n, line[n]
+        if least > -TIE_RAD:
+            a, b, is_found = sign * (first + step * best), sign * (first + step * best), False
+        else:
+            bottom = top = best
+            while top < nodes - 1 and line[top + 1] <= TIE_RAD:
+                top += 1
+            while bottom > 0 and line[bottom - 1] <= TIE_RAD:
+                bottom -= 1
+            # Beyond the table its border goes on
+            above, below = np.inf, -np.inf
+            if top < nodes - 1:
+                above = first + step * (top + line[top] / (line[top] - line[top + 1]))
+            if bottom > 0:
+                below = first + step * (bottom - line[bottom] / (line[bottom] - line[bottom - 1]))
+            a, b, is_found = (below, above, True) if sign > 0.0 else (-above, -below, True)
         low, high = max(low, a), min(high, b)
         is_empty |= not is_found
     if low <= high and not is_empty:

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import FloatArray, IntArray, TensorFormat
-from marey.kinematics.limits.anatomy.ranges import PARTS, published_poses
+from marey.kinematics.limits.anatomy.ranges import HANGING, MOVEMENTS, PARTS
+from marey.lie import SO3
 from marey.skeleton import ROLES
 
 Axis = tuple[str, int]  # role, left for paired ones, and coordinate: 0 flexion, 1 side swing, 2 twist
@@ -147,7 +148,21 @@ def fit_people(poses: FloatArray, people: IntArray, settings: PeopleSettings = P
         people: whose pose each is ``(N,)``.
         settings: margins.
     """
-    published = published_poses()
+    # A standing body that makes each of the published movements [AAOS1965]_; shoulders and forearms are measured
+    # from hanging arms
+    steps = np.linspace(0.0, 1.0, 60)[:, None]
+    moved = np.zeros((len(MOVEMENTS), 60, len(ROLES), 3))
+    for r, role in enumerate(ROLES):
+        name = role.removeprefix("left_").removeprefix("right_")
+        if name not in PARTS:
+            continue
+        hanging = HANGING if name == "shoulder" else SO3.exp(np.zeros(3))
+        moved[:, :, r] = PARTS[name].coordinates(hanging)
+        for m, movement in enumerate(MOVEMENTS):
+            if role in movement:
+                turns = SO3.exp(steps * np.deg2rad(movement[role]))
+                moved[m, :, r] = PARTS[name].coordinates(turns @ hanging)
+    published = moved.reshape(-1, len(ROLES), 3)
     every = np.concatenate([poses, mirror_poses(poses)])
     who = np.concatenate([people, people])
     # A coordinate goes as far as some people take it, without the far ends of each, which are faults of the capture

@@ -14,7 +14,6 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.lie import SO3
-from marey.skeleton import ROLES
 
 STUB_RAD: Final = float(np.deg2rad(3.0))  # [rad] a joint that no person has: a file's rounding, and no motion
 TWIST_BONE_RAD: Final = float(np.deg2rad(12.0))  # [rad] swing of a joint inside a long bone, which only twists
@@ -129,23 +128,3 @@ MOVEMENTS: Final = (
     {"neck": (0.0, 0.0, 23.0), "head": (0.0, 0.0, 22.0)},
     {"neck": (0.0, 35.0, 0.0), "head": (0.0, 35.0, 0.0)},
 )
-
-
-def published_poses(num_steps: int = 60) -> FloatArray:
-    """Coordinates ``(N, 22, 3)`` [rad] of a standing body that makes each of the published movements.
-
-    Values of [AAOS1965]_; shoulders and forearms are measured from hanging arms.
-    """
-    steps = np.linspace(0.0, 1.0, num_steps)[:, None]
-    poses = np.zeros((len(MOVEMENTS), num_steps, len(ROLES), 3))
-    for r, role in enumerate(ROLES):
-        name = role.removeprefix("left_").removeprefix("right_")
-        if name not in PARTS:
-            continue
-        hanging = HANGING if name == "shoulder" else SO3.exp(np.zeros(3))
-        poses[:, :, r] = PARTS[name].coordinates(hanging)
-        for m, movement in enumerate(MOVEMENTS):
-            if role in movement:
-                turns = SO3.exp(steps * np.deg2rad(movement[role]))
-                poses[m, :, r] = PARTS[name].coordinates(turns @ hanging)
-    return poses.reshape(-1, len(ROLES), 3)
