@@ -33,24 +33,6 @@ from marey.motion import Contacts, LoadReport, Motion, Source
 from marey.skeleton import EulerLimits, Skeleton
 
 
-def describe_source(source: Source, *, channels: bool) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the JSON part and the tensors of a source."""
-    described: dict[str, Any] = {
-        "path": source.path,
-        "format": source.format,
-        "unit": source.unit,
-        "metres_per_unit": source.metres_per_unit,
-        "up": source.up,
-        "layout": [[to_plain(key), to_plain(value)] for key, value in source.layout.items()],
-    }
-    tensors: dict[str, NDArray[Any]] = {}
-    if channels and source.channels is not None:
-        tensors["source.channels"] = np.asarray(source.channels, dtype=np.float64)
-    if channels and source.dropped is not None:
-        tensors["source.dropped"] = np.asarray(source.dropped, dtype=np.float64)
-    return described, tensors
-
-
 def to_plain(value: Any) -> Any:
     """Turn nested tuples, mappings and arrays into JSON that :func:`from_plain` turns back without loss.
 
@@ -146,9 +128,20 @@ def clip_bytes(motion: Motion, *, channels: bool = True) -> bytes:
         "warnings": list(motion.load_report.warnings),
         "notes": list(motion.load_report.notes),
     }
-    if motion.source is not None:
-        described["source"], kept = describe_source(motion.source, channels=channels)
-        tensors |= kept
+    source = motion.source
+    if source is not None:
+        described["source"] = {
+            "path": source.path,
+            "format": source.format,
+            "unit": source.unit,
+            "metres_per_unit": source.metres_per_unit,
+            "up": source.up,
+            "layout": [[to_plain(key), to_plain(value)] for key, value in source.layout.items()],
+        }
+        if channels and source.channels is not None:
+            tensors["source.channels"] = np.asarray(source.channels, dtype=np.float64)
+        if channels and source.dropped is not None:
+            tensors["source.dropped"] = np.asarray(source.dropped, dtype=np.float64)
     text = json.dumps(described, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     if len(text.encode()) > MAX_JSON_BYTES // 2 or count_json_values(text.encode()) > MAX_JSON_VALUES:
         raise InputError("the names and notes of this motion are too many to be kept", "Drop motion.source first")
@@ -171,13 +164,7 @@ def read_clip(path: AnyPath, *, rate_hz: float | None = None, unit: str | None =
     """
     if unit not in (None, "m"):
         raise InputError(f"unit '{unit}' for a clip file", "Clip files are always in metres; leave unit out")
-    tensors, described = _read_tensors(path)
-    with as_format_error(path, "Write the clip again."):
-        motion = _restore_motion(tensors, described)
-    return motion if rate_hz is None else replace(motion, rate_hz=rate_hz)
-
-
-def _read_tensors(path: AnyPath) -> tuple[Tensors, Mapping[str, Any]]:
+    # The header, checked, and the tensors that it lists
     from safetensors import SafetensorError, safe_open
 
     size = file_size(path, limit=MAX_CLIP_BYTES)
@@ -206,7 +193,9 @@ def _read_tensors(path: AnyPath) -> tuple[Tensors, Mapping[str, Any]]:
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         said = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         raise format_error(path, f"not a readable safetensors file: {said}", "Write the clip again.") from error
-    return tensors, described
+    with as_format_error(path, "Write the clip again."):
+        motion = _restore_motion(tensors, described)
+    return motion if rate_hz is None else replace(motion, rate_hz=rate_hz)
 
 
 def _restore_motion(tensors: Tensors, described: Mapping[str, Any]) -> Motion:

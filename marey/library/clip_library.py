@@ -21,7 +21,7 @@ from marey.library.records import (
     content_address,
     motion_signature,
 )
-from marey.library.staging import StagingResult, count_workers, stage_clips
+from marey.library.staging import count_workers, stage_clips
 from marey.library.store import Store, file_sha256, take_path
 from marey.library.survey import is_library, survey_paths
 from marey.motion import Motion
@@ -124,19 +124,18 @@ class Library:
                     # A full disk fails every file that follows: the run stops, and a later one goes on from here
                     if any(FULL_DISK in outcome.message for outcome in answer.staged.refused):
                         raise WriteError(str(self.folder), FULL_DISK)
-                    yield fresh[answer.index], (*self._take_in_file(answer), *answer.staged.refused)
-
-    def _take_in_file(self, answer: StagingResult) -> Generator[AddOutcome]:
-        """Take in the staged takes of one file; with the last, the file is known to be done, unless one was refused."""
-        clips = answer.staged.clips
-        for number, staged in enumerate(clips):
-            is_last = number == len(clips) - 1 and not answer.staged.refused
-            before = self._store.catalogue.find_source(staged.job, staged.stamp) if staged.job.take else None
-            taken = self._store.take_in(
-                staged, take_path(answer.clip_file, number), num_takes=len(clips) if is_last else None
-            )
-            # A take that a killed run had taken in already
-            yield taken if before is None else AddOutcome(taken.path, "unchanged", taken.clip_id, take=taken.take)
+                    # The takes of one file; with the last, the file is known to be done, unless one was refused
+                    outcomes, clips = list[AddOutcome](), answer.staged.clips
+                    for number, staged in enumerate(clips):
+                        num_takes = len(clips) if number == len(clips) - 1 and not answer.staged.refused else None
+                        before = (
+                            self._store.catalogue.find_source(staged.job, staged.stamp) if staged.job.take else None
+                        )
+                        taken = self._store.take_in(staged, take_path(answer.clip_file, number), num_takes=num_takes)
+                        if before is not None:  # a killed run had taken it in already
+                            taken = AddOutcome(taken.path, "unchanged", taken.clip_id, take=taken.take)
+                        outcomes.append(taken)
+                    yield fresh[answer.index], (*outcomes, *answer.staged.refused)
 
     def add_motion(self, motion: Motion, *, tags: Iterable[str] = (), subject: str | None = None) -> AddOutcome:
         """Take in a motion in memory; its name becomes the clip's name."""
@@ -207,26 +206,23 @@ class Library:
             for clip_id in damaged:
                 aside = store.set_aside(clip_id)
                 done.append(f"{clip_id[:12]}: moved the damaged file to {aside}; add the source again")
-            done += [self._adopt_stray(clip_id) for clip_id in strays]
+            # A file without a row gets its row back, if it is a whole clip under its own address
+            for clip_id in strays:
+                path = store.clip_path(clip_id)
+                try:
+                    motion = read_clip(path)
+                    if content_address(motion) != clip_id:
+                        raise MareyError("its motion has another address")
+                except MareyError as error:
+                    done.append(f"{clip_id[:12]}: moved to {store.set_aside(clip_id)}: {error}")
+                    continue
+                source = clip_id if motion.source is None else motion.source.path
+                record = describe_clip(motion, IngestJob(source), path)
+                with store.catalogue.writing():
+                    if clip_id not in store.catalogue.ids():
+                        store.catalogue.insert(record, motion_signature(motion))
+                done.append(f"{clip_id[:12]}: wrote its row again; tags are lost")
         return VerifyReport(len(records), missing, tuple(damaged), strays, tuple(done))
-
-    def _adopt_stray(self, clip_id: str) -> str:
-        """Give a file without a row its row back, if it is a whole clip under its own address."""
-        from marey.io import read_clip
-
-        store, path = self._store, self._store.clip_path(clip_id)
-        try:
-            motion = read_clip(path)
-            if content_address(motion) != clip_id:
-                raise MareyError("its motion has another address")
-        except MareyError as error:
-            return f"{clip_id[:12]}: moved to {store.set_aside(clip_id)}: {error}"
-        source = clip_id if motion.source is None else motion.source.path
-        record = describe_clip(motion, IngestJob(source), path)
-        with store.catalogue.writing():
-            if clip_id not in store.catalogue.ids():
-                store.catalogue.insert(record, motion_signature(motion))
-        return f"{clip_id[:12]}: wrote its row again; tags are lost"
 
     def remove(self, ids: str | Iterable[str]) -> tuple[ClipRecord, ...]:
         """Remove clips, given by name or id, and return what they were; each goes whole or stays whole."""

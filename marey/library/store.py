@@ -236,7 +236,19 @@ class Store:
             try:
                 with self.catalogue.writing():
                     for folder in sorted({path.with_suffix("") for path in self.incoming.iterdir()}):
-                        dead += self._adopt_run(folder)
+                        lock = ProcessLock(folder.with_suffix(".lock"))
+                        if not lock.acquire():
+                            lock.release()
+                            continue
+                        # Take in clips whose note is complete: it is written after the clip, so the clip is whole
+                        for note in sorted(folder.glob("*.json")):
+                            with contextlib.suppress(ValueError, KeyError, TypeError):
+                                staged = StagedClip.from_json(note.read_bytes())
+                                clip_file = note.with_suffix(".safetensors")
+                                if clip_file.exists() or self.clip_path(staged.record.id).exists():
+                                    known = self.catalogue.same_motion(staged.record, staged.signature)
+                                    self._take_in(staged, clip_file, known, None if staged.job.take else 1)
+                        dead.append(lock)
                 for lock in dead:  # only now, when the adopted rows are committed
                     shutil.rmtree(lock.path.with_suffix(""), ignore_errors=True)
             finally:
@@ -244,22 +256,6 @@ class Store:
                     lock.release(forget=not lock.path.with_suffix("").exists())
         if self.trash.is_dir() and any(self.trash.iterdir()):
             self._empty_trash()
-
-    def _adopt_run(self, folder: Path) -> list[ProcessLock]:
-        """Adopt the clips of a run whose process is gone, and return its lock, held; nothing for a run that lives."""
-        lock = ProcessLock(folder.with_suffix(".lock"))
-        if not lock.acquire():
-            lock.release()
-            return []
-        for note in sorted(folder.glob("*.json")):
-            # Take in a clip whose note is complete: the note is written after the clip, so the clip is whole
-            with contextlib.suppress(ValueError, KeyError, TypeError):
-                staged = StagedClip.from_json(note.read_bytes())
-                clip_file = note.with_suffix(".safetensors")
-                if clip_file.exists() or self.clip_path(staged.record.id).exists():
-                    known = self.catalogue.same_motion(staged.record, staged.signature)
-                    self._take_in(staged, clip_file, known, None if staged.job.take else 1)
-        return [lock]
 
     def _empty_trash(self) -> None:
         with self.catalogue.writing():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -55,7 +55,11 @@ def survey_paths(paths: str | Path | Iterable[str | Path]) -> Survey:
         if not path.is_dir():
             motions.setdefault(path, find_note(path.parent, path.parent))
             continue
-        for file in sorted(_list_files(path)):
+        files = list[Path]()
+        for home, inner, names in os.walk(path / "clips" if is_library(path) else path):
+            inner[:] = [name for name in inner if not name.startswith(".") and not is_library(Path(home) / name)]
+            files += [Path(home) / name for name in names if not name.startswith(".")]
+        for file in sorted(files):
             reason = _why_no_motion(file)
             if reason is None:
                 motions.setdefault(file, find_note(file.parent, path))
@@ -73,12 +77,6 @@ def expand_paths(paths: str | Path | Iterable[str | Path]) -> tuple[Path, ...]:
         MissingFileError: a path that was named does not exist.
     """
     return survey_paths(paths).motions
-
-
-def _list_files(folder: Path) -> Iterator[Path]:
-    for home, inner, names in os.walk(folder / "clips" if is_library(folder) else folder):
-        inner[:] = [name for name in inner if not name.startswith(".") and not is_library(Path(home) / name)]
-        yield from (Path(home) / name for name in names if not name.startswith("."))
 
 
 def _why_no_motion(path: Path) -> str | None:

@@ -49,6 +49,7 @@ def find_faults(
     settings: MeterSettings,
 ) -> tuple[Fault, ...]:
     """Everything that is beyond the limits of the settings, in order of time."""
+    # Limbs that bend backwards, or whose bend plane turns at once
     bends, flips = list[Fault](), list[Fault]()
     for limb in limbs:
         name = limb.name.replace("_", " ")
@@ -65,9 +66,28 @@ def find_faults(
         *_find_slides(tracks, feet, settings),
         *bends,
         *flips,
-        *_find_pops(tracks, turns, settings),
-        *_find_wrong_falls(tracks, arcs, settings),
     ]
+    # Turns of a joint that neither the frame before nor the one after continues
+    names, vectors = turns
+    for k, joint in enumerate(names if len(vectors) > 1 else ()):
+        change = np.degrees(np.linalg.norm(np.diff(vectors[:, k], axis=0), axis=-1))
+        least = settings.ankle_pop_deg if joint.endswith("ankle") else settings.pop_deg
+        least = max(least, settings.pop_deg_per_s2 / tracks.rate_hz**2)
+        for start, stop in find_runs(change > least, 2):
+            size = float(change[start:stop].max())
+            text = f"{joint.replace('_', ' ')} jerks by {size:.0f}° within a frame"
+            faults.append(_fault(tracks, "pop", joint, start + 1, stop + 1, size, text))
+    # Flights in which the body falls slower or faster than gravity pulls it
+    short = [arc for arc in arcs if arc.stop - arc.start < settings.short_flight_s * tracks.rate_hz]
+    slow = [arc for arc in short if arc.is_too_slow(settings)]
+    is_slow_run = 2 * len(slow) >= len(short)
+    for arc in arcs:
+        is_fast = arc.is_too_fast(settings)
+        is_slow = arc.is_too_slow(settings) and (is_slow_run or arc not in slow)
+        if is_fast or is_slow:
+            size = arc.whole if is_fast else arc.best
+            text = f"body falls with {size:.2f} of gravity in the air"
+            faults.append(_fault(tracks, "gravity", "body", arc.start, arc.stop, size, text))
     for frame, offset in zip(tracks.jumps.frames.tolist(), tracks.jumps.offsets, strict=True):
         size = float(np.linalg.norm(offset))
         text = f"root jumps {100 * size:.0f} cm within a frame"
@@ -157,32 +177,3 @@ def _find_slides(tracks: MeasuredBody, feet: FootMeasures, settings: MeterSettin
             text = f"{name} foot slides at {step.speed_mps:.2f} m/s where it should stand"
             start, stop = int(middle[0]), int(middle[-1]) + 1
             yield _fault(tracks, "slide", f"{name} foot", start, stop, step.speed_mps, text)
-
-
-def _find_wrong_falls(tracks: MeasuredBody, arcs: tuple[FlightArc, ...], settings: MeterSettings) -> Iterator[Fault]:
-    """Flights in which the body falls slower or faster than gravity pulls it."""
-    short = [arc for arc in arcs if arc.stop - arc.start < settings.short_flight_s * tracks.rate_hz]
-    slow = [arc for arc in short if arc.is_too_slow(settings)]
-    is_slow_run = 2 * len(slow) >= len(short)
-    for arc in arcs:
-        is_fast = arc.is_too_fast(settings)
-        is_slow = arc.is_too_slow(settings) and (is_slow_run or arc not in slow)
-        if is_fast or is_slow:
-            size = arc.whole if is_fast else arc.best
-            text = f"body falls with {size:.2f} of gravity in the air"
-            yield _fault(tracks, "gravity", "body", arc.start, arc.stop, size, text)
-
-
-def _find_pops(
-    tracks: MeasuredBody, turns: tuple[tuple[str, ...], FloatArray], settings: MeterSettings
-) -> Iterator[Fault]:
-    """Turns of a joint that neither the frame before nor the one after continues."""
-    names, vectors = turns
-    for k, name in enumerate(names if len(vectors) > 1 else ()):
-        change = np.degrees(np.linalg.norm(np.diff(vectors[:, k], axis=0), axis=-1))
-        least = settings.ankle_pop_deg if name.endswith("ankle") else settings.pop_deg
-        least = max(least, settings.pop_deg_per_s2 / tracks.rate_hz**2)
-        for start, stop in find_runs(change > least, 2):
-            size = float(change[start:stop].max())
-            text = f"{name.replace('_', ' ')} jerks by {size:.0f}° within a frame"
-            yield _fault(tracks, "pop", name, start + 1, stop + 1, size, text)

@@ -74,6 +74,8 @@ def measure_feet(tracks: MeasuredBody, settings: MeterSettings) -> FootMeasures:
     ``near_m`` above its floor and moves faster than ``scrape_mps``; the way of a foot is that of its fastest
     scraping point.
     """
+    from scipy.signal import find_peaks
+
     frames, rate = tracks.num_frames, tracks.rate_hz
     # Frames in which the pelvis accelerates downwards like a body in the air
     down = -second_difference(tracks.pelvis[:, 1], tracks.rate_hz, settings.span_s)
@@ -86,7 +88,10 @@ def measure_feet(tracks: MeasuredBody, settings: MeterSettings) -> FootMeasures:
     swings: list[FootSwing] = []
     for side in range(2):
         speed = smooth(slowest[:, side], rate, PEAK_HZ)
-        peaks = _find_peaks(speed, settings.swing_mps, int(settings.swing_gap_s * rate))
+        # Peaks of speed that rise enough above the minima beside them; a swing of two humps is one
+        gap = int(settings.swing_gap_s * rate)
+        found, beside = find_peaks(speed, prominence=settings.swing_mps, distance=max(gap, 1))
+        peaks = [int(peak) for peak in found[beside["prominences"] > PEAK_PART * speed[found]]]
         edges = [0, *peaks, frames]
         own: list[FootStep] = []
         for start, stop in pairwise(edges):
@@ -110,7 +115,18 @@ def measure_feet(tracks: MeasuredBody, settings: MeterSettings) -> FootMeasures:
             )
             own.append(step)
             if inside:
-                first, last = _find_stance(slowest[:, side], step)
+                # The middle of a stance: where the foot is slow against the peaks beside it, cut at both ends
+                pace = slowest[:, side]
+                earlier, later = pace[step.start : step.slowest + 1], pace[step.slowest : step.stop]
+                fast = earlier > step.speed_mps + STILL_PART * (earlier.max() - step.speed_mps)
+                begin = step.start + (int(np.flatnonzero(fast)[-1]) + 1 if fast.any() else 0)
+                fast = later > step.speed_mps + STILL_PART * (later.max() - step.speed_mps)
+                end = step.slowest + (int(np.flatnonzero(fast)[0]) if fast.any() else len(later))
+                cut = 0.5 * (1.0 - STANCE_PART) * (end - begin)
+                first, last = (
+                    min(int(np.ceil(begin + cut)), step.slowest),
+                    max(int(np.floor(end - cut)), step.slowest + 1),
+                )
                 is_middle[first:last, side] = True
         for before, peak, after in zip(own[:-1], peaks, own[1:], strict=False):
             swings += _measure_swing(tracks, before, peak, after, slowest[:, side], settings)
@@ -142,14 +158,6 @@ def _measure_drift(step: FootStep, heights: FloatArray, tracks: MeasuredBody, se
     return float(least)
 
 
-def _find_peaks(speed: FloatArray, rise: float, gap: int) -> list[int]:
-    """Peaks of speed that rise enough above the minima beside them; a swing of two humps is one."""
-    from scipy.signal import find_peaks
-
-    found, beside = find_peaks(speed, prominence=rise, distance=max(gap, 1))
-    return [int(peak) for peak in found[beside["prominences"] > PEAK_PART * speed[found]]]
-
-
 def _find_floor(heights: FloatArray, start: int, stop: int, around: int, stair_m: float) -> FloatArray:
     """Own floor ``(stop - start, 3)`` [m] of the points of one sole in a step, from their heights ``(F, 3)``."""
     from scipy.ndimage import minimum_filter1d
@@ -161,17 +169,6 @@ def _find_floor(heights: FloatArray, start: int, stop: int, around: int, stair_m
     floor = minimum_filter1d(level, 2 * around + 1, axis=0, mode="nearest")[start - low : stop - low]
     # In a slow gait a swing may last longer: the step's own time on the ground counts as well
     return np.minimum(floor, lowest)
-
-
-def _find_stance(speed: FloatArray, step: FootStep) -> tuple[int, int]:
-    """The middle of a stance: where the foot is slow against the peaks beside it, cut at both ends."""
-    before, after = speed[step.start : step.slowest + 1], speed[step.slowest : step.stop]
-    fast = before > step.speed_mps + STILL_PART * (before.max() - step.speed_mps)
-    start = step.start + (int(np.flatnonzero(fast)[-1]) + 1 if fast.any() else 0)
-    fast = after > step.speed_mps + STILL_PART * (after.max() - step.speed_mps)
-    stop = step.slowest + (int(np.flatnonzero(fast)[0]) if fast.any() else len(after))
-    cut = 0.5 * (1.0 - STANCE_PART) * (stop - start)
-    return min(int(np.ceil(start + cut)), step.slowest), max(int(np.floor(stop - cut)), step.slowest + 1)
 
 
 def _measure_swing(

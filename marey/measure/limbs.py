@@ -64,7 +64,16 @@ def measure_limbs(tracks: MeasuredBody, settings: MeterSettings) -> tuple[LimbMe
             has_hinge = np.linalg.norm(hinge) >= LEAST_HINGE
             cosine = (_unit(axes) * _unit(hinge)).sum(axis=1) if has_hinge else np.ones(len(axes))
             if part == "knee":
-                cosine = np.median([cosine, *_compare_fronts(tracks, side, top, middle, end)], axis=0)
+                # The way the knee points, beside those of foot and pelvis; a foot along the leg tells nothing
+                line = _unit(end - top)
+                knee_out = _unit((middle - top) - ((middle - top) * line).sum(axis=1, keepdims=True) * line)
+                heel, ball = (tracks.soles[:, SIDES.index(side), SOLE_PARTS.index(part)] for part in ("heel", "ball"))
+                sole = _unit(ball - heel)
+                foot = sole - (sole * line).sum(axis=1, keepdims=True) * line
+                is_known = np.linalg.norm(foot, axis=1) > LEAST_FRONT
+                front = _unit(np.cross(line, tracks.at("left_hip") - tracks.at("right_hip")))
+                to_foot = np.where(is_known, (knee_out * _unit(foot)).sum(axis=1), 1.0)
+                cosine = np.median([cosine, to_foot, (knee_out * front).sum(axis=1)], axis=0)
             # Bend planes of successive frames, where the limb is bent in both
             axis = _unit(cross)
             turn = np.degrees(np.arccos(np.clip((axis[1:] * axis[:-1]).sum(axis=1), -1.0, 1.0)))
@@ -77,20 +86,6 @@ def measure_limbs(tracks: MeasuredBody, settings: MeterSettings) -> tuple[LimbMe
 
 def _unit(vectors: FloatArray) -> FloatArray:
     return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-9)
-
-
-def _compare_fronts(
-    tracks: MeasuredBody, side: str, hip: FloatArray, knee: FloatArray, ankle: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Cosines ``(F,)`` between the way the knee points and those of foot and pelvis; 1 where a foot tells nothing."""
-    line = _unit(ankle - hip)
-    knee_out = _unit((knee - hip) - ((knee - hip) * line).sum(axis=1, keepdims=True) * line)
-    heel, ball = (tracks.soles[:, SIDES.index(side), SOLE_PARTS.index(part)] for part in ("heel", "ball"))
-    sole = _unit(ball - heel)
-    foot = sole - (sole * line).sum(axis=1, keepdims=True) * line
-    is_known = np.linalg.norm(foot, axis=1) > LEAST_FRONT
-    front = _unit(np.cross(line, tracks.at("left_hip") - tracks.at("right_hip")))
-    return np.where(is_known, (knee_out * _unit(foot)).sum(axis=1), 1.0), (knee_out * front).sum(axis=1)
 
 
 def measure_turns(tracks: MeasuredBody) -> tuple[tuple[str, ...], FloatArray]:

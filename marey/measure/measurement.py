@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from marey.base import FloatArray, Result, UnknownNameError, save_figure
+from marey.base import FloatArray, InputError, Result, UnknownNameError, save_figure
 from marey.measure.faults import Fault, find_faults
 from marey.measure.feet import FootMeasures, measure_feet
 from marey.measure.flights import find_flight_arcs
@@ -20,7 +20,7 @@ from marey.measure.published import measure_published
 from marey.measure.reference import ALIGNED_S, compare_frames
 from marey.measure.settings import MeterSettings
 from marey.measure.tracks import MeasuredBody
-from marey.measure.typical import check_kind, estimate_kind, find_typical_range
+from marey.measure.typical import KINDS, estimate_kind, find_typical_range
 from marey.motion import Motion
 from marey.skeleton import RoleMap
 from marey.world import World
@@ -156,7 +156,9 @@ def measure_motion(
     Raises:
         InputError: the skeleton is no human (roles given by hand are trusted), or has no two legs.
     """
-    check_kind(kind)
+    # Refuse a kind that the table does not know
+    if kind is not None and kind not in KINDS:
+        raise InputError(f"a kind '{kind}' of motion", f"It is one of {', '.join(KINDS)}")
     settings = MeterSettings() if settings is None else settings
     found, feet, values, faults = _measure_clip(motion, world, kind, roles, settings)
     source_values: Mapping[str, float] = {}

@@ -71,7 +71,22 @@ def find_obstacle_contacts(
     or the top. A foot is in a river where a sole point that is near its own floor lies inside its banks, unless it
     stands on a stone.
     """
-    parts = _list_parts(tracks)
+    # Points (F, P, 3) [m] of each named part of the body
+    parts: dict[str, FloatArray] = {}
+    for number, side in enumerate(SIDES):
+        for limb, bones in (("leg", _BONES[:2]), ("arm", _BONES[2:])):
+            along = [
+                (1.0 - t) * tracks.at(f"{side}_{top}") + t * tracks.at(f"{side}_{end}")
+                for top, end in bones
+                if tracks.has(f"{side}_{top}", f"{side}_{end}")
+                for t in (0.25, 0.5, 0.75, 1.0)
+            ]
+            if along:
+                parts[f"{side} {limb}"] = np.stack(along, axis=1)
+        if f"{side}_hand" in tracks.palms:
+            parts[f"{side} hand"] = tracks.palms[f"{side}_hand"][:, None]
+        parts[f"{side} foot"] = tracks.soles[:, number]
+    parts["trunk"] = np.stack([tracks.at(role) for role in _TRUNK if role in tracks.roles], axis=1)
     found: list[ObstacleContact] = []
     solids = [("wall", one.height_m, (one.start, one.end, one.thickness_m)) for one in world.walls]
     solids += [("box", one.height_m, (one.position, one.size, one.heading_deg)) for one in world.boxes]
@@ -88,33 +103,7 @@ def find_obstacle_contacts(
             depths = np.maximum(np.minimum(beside, height - y), 0.0).max(axis=1)
             if (depths > settings.obstacle_m).any():
                 found.append(ObstacleContact(part, f"{kind} {counts[kind]}", depths))
-    return (*found, *_find_wet_feet(tracks, feet, world, settings))
-
-
-def _list_parts(tracks: MeasuredBody) -> dict[str, FloatArray]:
-    """Points ``(F, P, 3)`` [m] of each named part of the body."""
-    parts: dict[str, FloatArray] = {}
-    for number, side in enumerate(SIDES):
-        for part, bones in (("leg", _BONES[:2]), ("arm", _BONES[2:])):
-            points = [
-                (1.0 - t) * tracks.at(f"{side}_{top}") + t * tracks.at(f"{side}_{end}")
-                for top, end in bones
-                if tracks.has(f"{side}_{top}", f"{side}_{end}")
-                for t in (0.25, 0.5, 0.75, 1.0)
-            ]
-            if points:
-                parts[f"{side} {part}"] = np.stack(points, axis=1)
-        if f"{side}_hand" in tracks.palms:
-            parts[f"{side} hand"] = tracks.palms[f"{side}_hand"][:, None]
-        parts[f"{side} foot"] = tracks.soles[:, number]
-    parts["trunk"] = np.stack([tracks.at(role) for role in _TRUNK if role in tracks.roles], axis=1)
-    return parts
-
-
-def _find_wet_feet(
-    tracks: MeasuredBody, feet: FootMeasures, world: World, settings: MeterSettings
-) -> list[ObstacleContact]:
-    found: list[ObstacleContact] = []
+    # Feet that stand in a river, beside its stones
     for number, river in enumerate(world.rivers, 1):
         for k, side in enumerate(SIDES):
             x, z = tracks.soles[:, k, :, 0], tracks.soles[:, k, :, 2]
@@ -126,4 +115,4 @@ def _find_wet_feet(
             depths = np.where(stands, np.maximum(inside, 0.0), 0.0).max(axis=1)
             if (depths > settings.obstacle_m).any():
                 found.append(ObstacleContact(f"{side} foot", f"river {number}", depths))
-    return found
+    return tuple(found)

@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from marey.base import InputError
 from marey.measure.feet import FootMeasures
 from marey.measure.tracks import MeasuredBody
 from marey.motion import find_runs
@@ -43,9 +42,3 @@ def estimate_kind(tracks: MeasuredBody, feet: FootMeasures, speed_mps: float) ->
     if speed_mps >= RUN_MPS and longest > FLIGHT_S:
         return "run"
     return "walk" if speed_mps > WALK_MPS and len(feet.swings) > 1 else "other"
-
-
-def check_kind(kind: str | None) -> None:
-    """Refuse a kind that the table does not know."""
-    if kind is not None and kind not in KINDS:
-        raise InputError(f"a kind '{kind}' of motion", f"It is one of {', '.join(KINDS)}")

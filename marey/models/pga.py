@@ -13,7 +13,7 @@ from marey.models.geodesic_fits import ExactFit, fit_deflation, fit_exact, fit_v
 from marey.models.kinetic import pose_mass_matrix
 from marey.models.pca import check_choice, choose_count, compute_spectrum
 from marey.models.pose_model import KINDS, GeodesicModel, check_name
-from marey.models.samples import Clips, Samples, gather_samples, lever_arms, mean_rotations
+from marey.models.samples import Clips, gather_samples, lever_arms, mean_rotations
 from marey.skeleton import Pose
 
 METHODS = ("linearised", "exact", "exact-mean", "variance", "deflation")
@@ -66,7 +66,17 @@ class PGA:
         """
         samples = gather_samples(motions)
         centre = mean_rotations(samples).mean
-        metric = self._joint_metric(samples)
+        # Squared weight (J,) of each joint
+        if self.weights is None or (isinstance(self.weights, str) and self.weights == "kinetic"):
+            metric = np.ones(samples.skeleton.num_joints)
+        else:
+            if isinstance(self.weights, str):
+                given = lever_arms(samples)
+            else:
+                given = frozen(self.weights, samples.skeleton.num_joints, name="weights")
+            if np.any(given < 0.0) or not np.any(given[1:] > 0.0):
+                raise InputError("weights are negative or all zero below the root", "Give one positive weight at least")
+            metric = given**2
         # Tangents at the intrinsic mean, and their principal directions in the metric
         table = (centre.inverse() @ samples.rotations).log().reshape(samples.count, -1)
         scale, covectors = np.repeat(np.sqrt(metric[1:]), 3), None
@@ -102,36 +112,22 @@ class PGA:
         )
         if self.method == "linearised":
             return model
-        return self._refine(model, np.concatenate([motion.rotations.wxyz for motion in samples.motions]))
-
-    def _joint_metric(self, samples: Samples) -> FloatArray:
-        """Squared weight ``(J,)`` of each joint."""
-        if self.weights is None or (isinstance(self.weights, str) and self.weights == "kinetic"):
-            return np.ones(samples.skeleton.num_joints)
-        if isinstance(self.weights, str):
-            given = lever_arms(samples)
-        else:
-            given = frozen(self.weights, samples.skeleton.num_joints, name="weights")
-        if np.any(given < 0.0) or not np.any(given[1:] > 0.0):
-            raise InputError("weights are negative or all zero below the root", "Give one positive weight at least")
-        return given**2
-
-    def _refine(self, model: GeodesicModel, wxyz: FloatArray) -> GeodesicModel:
-        """Fit the geodesics on the group itself, from the linearised ones."""
-        found: ExactFit
+        # Fit the geodesics on the group itself, from the linearised ones
+        wxyz = np.concatenate([motion.rotations.wxyz for motion in samples.motions])
+        exact: ExactFit
         if self.method == "deflation":
-            found = fit_deflation(model.centre.wxyz, model.metric, wxyz, self.n_components, self.explained)
+            exact = fit_deflation(model.centre.wxyz, model.metric, wxyz, self.n_components, self.explained)
         elif self.method == "variance":
-            found = fit_variance(model.arrays(), model.metric, wxyz)
+            exact = fit_variance(model.arrays(), model.metric, wxyz)
         else:
-            found = fit_exact(model.arrays(), model.metric, wxyz, moves_mean=self.method == "exact-mean")
-        variances = (found.coordinates**2).mean(axis=0)
+            exact = fit_exact(model.arrays(), model.metric, wxyz, moves_mean=self.method == "exact-mean")
+        variances = (exact.coordinates**2).mean(axis=0)
         order = np.argsort(-variances) if model.kind == "first" else np.arange(len(variances))
         return replace(
             model,
-            centre=SO3(found.arrays.mean_wxyz),
-            basis=found.arrays.basis[..., order],
-            explained=variances[order] / max(variances.sum() + found.residual, 1e-300),
+            centre=SO3(exact.arrays.mean_wxyz),
+            basis=exact.arrays.basis[..., order],
+            explained=variances[order] / max(variances.sum() + exact.residual, 1e-300),
             deviations=np.sqrt(variances[order]),
         )
 

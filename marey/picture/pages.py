@@ -23,7 +23,7 @@ from marey.motion import Motion, find_runs
 from marey.picture.bodies import body_of, contacts_or_detect, joint_sides, list_facts
 from marey.picture.motions import ground_level
 from marey.picture.raycast.capsules import encode_srgb
-from marey.picture.raycast.scene import GroundMarks, TriangleMesh
+from marey.picture.raycast.scene import TriangleMesh
 from marey.picture.strips import film_strip
 from marey.picture.worlds import build_scenery
 from marey.skeleton import contact_points
@@ -164,25 +164,8 @@ def describe_clip(motion: Motion, bands: Mapping[str, Spans], add: Callable[[Flo
 def describe_world(world: World | Sketch, add: Callable[[FloatArray], Any]) -> list[dict[str, Any]]:
     """Things of a world as triangles with one colour, as the player reads them; ``add`` as in :func:`describe_clip`."""
     scenery = build_scenery(world)
-    things = [*((part, 1.0) for part in (*scenery.parts, *_flat_marks(scenery.marks))), (scenery.panes, PANE_OPACITY)]
-    return [
-        {
-            "vertices": add(mesh.vertices),
-            "faces": mesh.faces.ravel().tolist(),
-            # A thing has one colour
-            "colour": "#" + encode_srgb(mesh.colours[0]).astype(np.uint8).tobytes().hex(),
-            "opacity": opacity,
-        }
-        for mesh, opacity in things
-        if len(mesh.faces)
-    ]
-
-
-def _flat_marks(marks: GroundMarks) -> list[TriangleMesh]:
-    """Strokes on the ground as triangles: the outline of two discs and what lies between them, one above another.
-
-    Neighbours of one colour, such as the strokes that fill a river, are one mesh.
-    """
+    # Strokes on the ground as triangles: the outline of two discs and what lies between them, one above another
+    marks = scenery.marks
     meshes: list[TriangleMesh] = []
     turns = np.linspace(-0.5 * np.pi, 0.5 * np.pi, STROKE_SIDES)
     for i in range(len(marks.starts)):
@@ -206,7 +189,18 @@ def _flat_marks(marks: GroundMarks) -> list[TriangleMesh]:
         if i and np.array_equal(marks.colours[i], marks.colours[i - 1]):
             mesh = TriangleMesh.join([meshes.pop(), mesh])
         meshes.append(mesh)
-    return meshes
+    things = [*((part, 1.0) for part in (*scenery.parts, *meshes)), (scenery.panes, PANE_OPACITY)]
+    return [
+        {
+            "vertices": add(mesh.vertices),
+            "faces": mesh.faces.ravel().tolist(),
+            # A thing has one colour
+            "colour": "#" + encode_srgb(mesh.colours[0]).astype(np.uint8).tobytes().hex(),
+            "opacity": opacity,
+        }
+        for mesh, opacity in things
+        if len(mesh.faces)
+    ]
 
 
 COUNT: Final = 6  # bodies on the strip

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, UnknownNameError
+from marey.base import InputError, UnknownNameError
 from marey.motion import Motion, mean_speed
 from marey.picture.bodies import (
     PALETTES,
@@ -194,7 +194,19 @@ def film_strip(
         held = [TriangleMesh.join([thing, *near]) for thing, near in zip(held, things, strict=True)]
         steps, scenery = [], Scenery()
         right = view_axes(direction)[0]
-        moves, under = _place_side_by_side(figures, held, motion.root_positions[frames], right, settings.gap_m)
+        # Pack the bodies along the picture's width by their extents
+        middles = motion.root_positions[frames] * [1.0, 0.0, 1.0]
+        # Where each body, with what it holds and stands on, begins and ends along the width [m].
+        lows, highs = np.empty(len(figures)), np.empty(len(figures))
+        for i, (figure, thing) in enumerate(zip(figures, held, strict=True)):
+            points, radii = figure.balls()
+            beside = thing.vertices @ right
+            lows[i] = min(float((points @ right - radii).min()), float(beside.min(initial=np.inf)))
+            highs[i] = max(float((points @ right + radii).max()), float(beside.max(initial=-np.inf)))
+        widths = highs - lows + settings.gap_m
+        left_ends = np.concatenate([[0.0], np.cumsum(widths)[:-1]])
+        moves = (left_ends - lows + middles @ right)[:, None] * right - middles
+        under = (left_ends + 0.5 * (widths - settings.gap_m))[:, None] * right
         marks = [
             foot_prints(motion[f : f + 1], contacts[f : f + 1], colours).moved(move[[0, 2]])
             for f, move in zip(frames.tolist(), moves, strict=True)
@@ -250,21 +262,3 @@ def compare_strips(
     return np.concatenate(
         [film_strip(m, palette=palettes[i % len(palettes)], width=width, **options) for i, m in enumerate(motions)]
     )
-
-
-def _place_side_by_side(
-    figures: Sequence[Figure], held: Sequence[TriangleMesh], roots: FloatArray, right: FloatArray, gap_m: float
-) -> tuple[FloatArray, FloatArray]:
-    """Moves ``(n, 3)`` [m] that pack bodies along the picture's width by their extents, and the places under them."""
-    roots = roots * [1.0, 0.0, 1.0]
-    # Where each body, with what it holds and stands on, begins and ends along the width [m].
-    lows, highs = np.empty(len(figures)), np.empty(len(figures))
-    for i, (figure, thing) in enumerate(zip(figures, held, strict=True)):
-        points, radii = figure.balls()
-        beside = thing.vertices @ right
-        lows[i] = min(float((points @ right - radii).min()), float(beside.min(initial=np.inf)))
-        highs[i] = max(float((points @ right + radii).max()), float(beside.max(initial=-np.inf)))
-    widths = highs - lows + gap_m
-    left_ends = np.concatenate([[0.0], np.cumsum(widths)[:-1]])
-    moves = (left_ends - lows + roots @ right)[:, None] * right - roots
-    return moves, (left_ends + 0.5 * (widths - gap_m))[:, None] * right

@@ -16,7 +16,7 @@ from marey.base import FloatArray, IntArray
 from marey.motion import Contacts, Motion, contact_positions, find_runs
 from marey.picture.raycast.scene import RING_SEGMENTS, GroundMarks, TriangleMesh, linear_from_srgb
 from marey.skeleton import assess_anatomy, contact_points
-from marey.world import Sketch, Table, World
+from marey.world import Sketch, World
 
 WATER: Final = linear_from_srgb("#8fb9d6")
 STONE: Final = linear_from_srgb("#9a958c")
@@ -92,13 +92,29 @@ def build_scenery(world: World | Sketch) -> Scenery:
         else:
             marks.append(_disc(stone.position, stone.radius_m, STONE))
     for table in world.tables:
-        solids.append(_make_table(table))
+        # A top and four legs
+        top = _turned_rectangle(table.position, table.size, table.heading_deg)
+        under = max(table.height_m - TABLE_TOP_M, 0.0)
+        centre = np.asarray(table.position)
+        feet = centre + (top - centre) * (1.0 - 2.0 * TABLE_LEG_M / np.min(table.size))
+        side = (2.0 * TABLE_LEG_M, 2.0 * TABLE_LEG_M)
+        legs = [
+            TriangleMesh.column(_turned_rectangle(foot.tolist(), side, table.heading_deg), (0.0, under), WOOD)
+            for foot in feet
+        ]
+        solids.append(TriangleMesh.join([TriangleMesh.column(top, (under, table.height_m), WOOD), *legs]))
     for box in world.boxes:
         outline = _turned_rectangle(box.position, box.size, box.heading_deg)
         solids.append(TriangleMesh.column(outline, (0.0, box.height_m), BOX))
     solids += [TriangleMesh.capsule(bar.start, bar.end, (bar.radius_m, bar.radius_m), BAR) for bar in world.bars]
     if sketch is not None:
-        marks += _sketch_marks(sketch)
+        # The path as a line, way-points as small discs, start and goal as large ones
+        if sketch.path is not None:
+            points = sketch.path.sample(max(0.1, sketch.path.length_m / 200.0))
+            marks.append(GroundMarks.path(points, width_m=WAY_WIDTH_M, colour=WAY))
+        marks += [_disc(e.at, PASS_RADIUS_M, WAY) for e in sketch.events if e.at is not None]
+        marks.append(_disc(sketch.start.position, 0.6 * GOAL_RADIUS_M, WAY))
+        marks.append(_disc(sketch.goal.position, GOAL_RADIUS_M, GOAL, 0.8))
     return Scenery(tuple(solids), TriangleMesh.join(panes), GroundMarks.join(marks))
 
 
@@ -194,28 +210,3 @@ def _strip_outline(start: Sequence[float], end: Sequence[float], width: float) -
 def _disc(place: Sequence[float], radius: float, colour: FloatArray, opacity: float = 1.0) -> GroundMarks:
     p = np.asarray(place, dtype=np.float64)[None]
     return GroundMarks(p, p, np.array([radius]), np.array([radius]), colour[None], np.array([opacity]))
-
-
-def _make_table(table: Table) -> TriangleMesh:
-    """A top and four legs."""
-    outline = _turned_rectangle(table.position, table.size, table.heading_deg)
-    under = max(table.height_m - TABLE_TOP_M, 0.0)
-    centre = np.asarray(table.position)
-    feet = centre + (outline - centre) * (1.0 - 2.0 * TABLE_LEG_M / np.min(table.size))
-    side = (2.0 * TABLE_LEG_M, 2.0 * TABLE_LEG_M)
-    legs = [
-        TriangleMesh.column(_turned_rectangle(foot.tolist(), side, table.heading_deg), (0.0, under), WOOD)
-        for foot in feet
-    ]
-    return TriangleMesh.join([TriangleMesh.column(outline, (under, table.height_m), WOOD), *legs])
-
-
-def _sketch_marks(sketch: Sketch) -> list[GroundMarks]:
-    """The path as a line, way-points as small discs, start and goal as large ones."""
-    marks: list[GroundMarks] = []
-    if sketch.path is not None:
-        points = sketch.path.sample(max(0.1, sketch.path.length_m / 200.0))
-        marks.append(GroundMarks.path(points, width_m=WAY_WIDTH_M, colour=WAY))
-    marks += [_disc(e.at, PASS_RADIUS_M, WAY) for e in sketch.events if e.at is not None]
-    marks.append(_disc(sketch.start.position, 0.6 * GOAL_RADIUS_M, WAY))
-    return [*marks, _disc(sketch.goal.position, GOAL_RADIUS_M, GOAL, 0.8)]

@@ -69,14 +69,6 @@ class FootShape:
         height = float(skeleton.rest_positions()[skeleton.index(f"{side}_ankle"), 1])
         return cls(heel, skeleton.offsets[skeleton.index(f"{side}_foot")], tip, height)
 
-    def lowest_point(self, pitch: FloatArray, toe_pitch: FloatArray) -> FloatArray:
-        """Height ``(F,)`` [m] of the lowest of heel, ball and toes over the ankle; pitches [rad] with the heel up."""
-        foot, toes = (SO3.exp(angle[:, None] * np.array([1.0, 0.0, 0.0])) for angle in (pitch, toe_pitch))
-        under_ball = np.array([0.0, self.tip[1], 0.0])  # the sole below the toe joint
-        ball = foot @ self.ball
-        points = (foot @ self.heel, ball + foot @ under_ball, ball + toes @ self.tip)
-        return np.min([point[:, 1] for point in points], axis=0)
-
 
 def track_foot(times: FloatArray, steps: list[StanceStep], shape: FootShape, clearance_m: float) -> FootTrack:
     """Follow the steps: stances as planned, swings as cubic curves that keep position and velocity.
@@ -114,7 +106,12 @@ def track_foot(times: FloatArray, steps: list[StanceStep], shape: FootShape, cle
         # Highest at 0.4 of the swing, and as high as the lowest point of the sole asks
         bump = (3125.0 / 108.0) * part**2 * (1.0 - part) ** 3
         middle = (part >= SWING_MIDDLE[0]) & (part <= SWING_MIDDLE[1])
-        lacking = SOLE_CLEARANCE_M - ankle_track[:, 1] - shape.lowest_point(pitch_track, toe_track)
+        # Height (F,) [m] of the lowest of heel, ball and toes over the ankle; pitches [rad] with the heel up
+        foot, toe_ends = (SO3.exp(angle[:, None] * np.array([1.0, 0.0, 0.0])) for angle in (pitch_track, toe_track))
+        under_ball = np.array([0.0, shape.tip[1], 0.0])  # the sole below the toe joint
+        ball = foot @ shape.ball
+        points = (foot @ shape.heel, ball + foot @ under_ball, ball + toe_ends @ shape.tip)
+        lacking = SOLE_CLEARANCE_M - ankle_track[:, 1] - np.min([point[:, 1] for point in points], axis=0)
         ankle_track[:, 1] += max(clearance_m, float((lacking / bump)[middle].max(initial=0.0))) * bump
         ankle[off], pitch[off], toes[off] = ankle_track, pitch_track, toe_track
     return FootTrack(ankle, pitch, toes, heel_down, toe_down)

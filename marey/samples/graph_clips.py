@@ -48,26 +48,10 @@ def demo_clips() -> tuple[Motion, ...]:
 
     All begin and end with the same stand. Left-hand picks and turns to the right are what their mirror images show.
     """
-    from marey.locomotion import load_model
+    from marey.locomotion import Action, JumpAction, load_model
 
     model = load_model()
-    return (*_walks(model), *_turns(model), *_leaps(model), *demo_picks(model))
-
-
-def demo_picks(model: LocomotionModel | None = None) -> tuple[Motion, ...]:
-    """Picks from a stand with the right hand, at graded heights and reaches."""
-    from marey.locomotion import Engine
-
-    stand = Engine(model).pose
-    x, _, z = stand.root_position
-    places = [(x - beside, height, z + ahead) for height in HEIGHTS_M for beside, ahead in PICKS_M]
-    return tuple(pick_up(stand, place, "right", rate_hz=RATE_HZ) for place in places)
-
-
-def _walks(model: LocomotionModel) -> list[Motion]:
-    """Walks whose speed or direction changes all the time, so that no two cycles are alike, and runs."""
-    from marey.locomotion import Action
-
+    # Walks whose speed or direction changes all the time, so that no two cycles are alike, and runs
     found = [_perform_timeline(model, f"walk-{v}", _build_timeline(v, 1.2)) for v in STARTS_MPS]
     found += [_perform_timeline(model, f"steps-{v}", _build_timeline(v, 0.1)) for v in SHORT_MPS]
     swell = (Action(0.3, speed) for speed in SWELL_MPS)
@@ -88,7 +72,28 @@ def _walks(model: LocomotionModel) -> list[Motion]:
     found.append(
         _perform_timeline(model, "walk-run-walk", _build_timeline(1.2, 0.6, faster, Action(0.6, 1.2), ramp_s=1.0))
     )
-    return found
+    found += _turns(model)
+    # Leaps out of a walk and out of a run, and jumps from a stand
+    for length in WALK_LEAPS_M:
+        leap = _build_timeline(1.2, 0.6, JumpAction(length, "walk"), Action(0.5, 1.2))
+        found.append(_perform_timeline(model, f"leap-{length}", leap))
+    for length in RUN_LEAPS_M:
+        leap = _build_timeline(RUN_MPS, 0.6, JumpAction(length, "run"), Action(0.5, RUN_MPS, run=1.0), run=1.0)
+        found.append(_perform_timeline(model, f"run-leap-{length}", leap))
+    stand = Action(STAND_S, 0.0)
+    for length in STANDING_JUMPS_M:
+        found.append(_perform_timeline(model, f"jump-{length}", (stand, JumpAction(length, "standing"), stand)))
+    return (*found, *demo_picks(model))
+
+
+def demo_picks(model: LocomotionModel | None = None) -> tuple[Motion, ...]:
+    """Picks from a stand with the right hand, at graded heights and reaches."""
+    from marey.locomotion import Engine
+
+    stand = Engine(model).pose
+    x, _, z = stand.root_position
+    places = [(x - beside, height, z + ahead) for height in HEIGHTS_M for beside, ahead in PICKS_M]
+    return tuple(pick_up(stand, place, "right", rate_hz=RATE_HZ) for place in places)
 
 
 def _turns(model: LocomotionModel) -> list[Motion]:
@@ -101,22 +106,6 @@ def _turns(model: LocomotionModel) -> list[Motion]:
         name = f"turn-{np.degrees(turn * (seconds + STAND_S)):.0f}"
         found.append(_perform_timeline(model, name, (Action(STAND_S, 0.0), ramp, turning, ramp, Action(SETTLE_S, 0.0))))
     return found
-
-
-def _leaps(model: LocomotionModel) -> list[Motion]:
-    """Leaps out of a walk and out of a run, and jumps from a stand."""
-    from marey.locomotion import Action, JumpAction
-
-    found: list[Motion] = []
-    for length in WALK_LEAPS_M:
-        leap = _build_timeline(1.2, 0.6, JumpAction(length, "walk"), Action(0.5, 1.2))
-        found.append(_perform_timeline(model, f"leap-{length}", leap))
-    for length in RUN_LEAPS_M:
-        leap = _build_timeline(RUN_MPS, 0.6, JumpAction(length, "run"), Action(0.5, RUN_MPS, run=1.0), run=1.0)
-        found.append(_perform_timeline(model, f"run-leap-{length}", leap))
-    stand = Action(STAND_S, 0.0)
-    jumps = [(length, (stand, JumpAction(length, "standing"), stand)) for length in STANDING_JUMPS_M]
-    return found + [_perform_timeline(model, f"jump-{length}", jump) for length, jump in jumps]
 
 
 def _build_timeline(

@@ -175,7 +175,20 @@ def read_amc(
         FormatError: a file breaks its format; the message has the line and the fix.
     """
     text = read_text(path)
-    skeleton_path = Path(asf) if asf is not None else find_asf(Path(path))
+    if asf is not None:
+        skeleton_path = Path(asf)
+    else:
+        # The skeleton beside the file: of its own name, of the name before the underscore, or the only one
+        own = Path(path)
+        beside = sorted(p for p in own.parent.iterdir() if p.suffix.lower() == ".asf" and p.is_file())
+        stems = (own.stem, own.stem.split("_")[0])
+        matches = [p for stem in stems for p in beside if p.stem.lower() == stem.lower()]
+        if not matches and len(beside) != 1:
+            wanted = own.with_name(f"{stems[1]}.asf")
+            found = f"The folder has {', '.join(p.name for p in beside[:4])}. " if beside else ""
+            fix = f"{found}An AMC needs its ASF skeleton beside it, or name it with asf=."
+            raise MissingFileError(str(wanted), fix)
+        skeleton_path = (matches or beside)[0]
     body = load_asf(skeleton_path, unit=unit)
     file = parse_amc(text, body.skeleton.names, body.dofs, degrees=body.degrees)
     filled = np.flatnonzero(file.channels.any(axis=1))
@@ -212,20 +225,6 @@ def read_amc(
         load_report=LoadReport(warnings, notes),
         name=Path(path).stem,
     )
-
-
-def find_asf(path: Path) -> Path:
-    """Find the skeleton of an AMC file beside it."""
-    beside = sorted(p for p in path.parent.iterdir() if p.suffix.lower() == ".asf" and p.is_file())
-    for stem in (path.stem, path.stem.split("_")[0]):
-        match = [p for p in beside if p.stem.lower() == stem.lower()]
-        if match:
-            return match[0]
-    if len(beside) == 1:
-        return beside[0]
-    wanted = path.with_name(f"{path.stem.split('_')[0]}.asf")
-    found = f"The folder has {', '.join(p.name for p in beside[:4])}. " if beside else ""
-    raise MissingFileError(str(wanted), f"{found}An AMC needs its ASF skeleton beside it, or name it with asf=.")
 
 
 def _rotations(channels: FloatArray, body: AsfSkeleton) -> SO3:

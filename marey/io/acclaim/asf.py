@@ -283,7 +283,32 @@ def load_asf(path: str | os.PathLike[str], *, unit: str | None = None) -> AsfSke
     """Read an ASF file."""
     text = read_text(path)
     file = parse_asf(text)
-    order, parents, warnings = _order_bones(text, file)
+    # Bones depth first from the root and, for each, the number of its parent joint (the root is 0)
+    order: list[AsfBone] = []
+    parents: list[int] = []
+    seen: set[str] = set()
+    # Depth first with a stack, children in the order of the file
+    stack = [(child, 0) for child in reversed(file.children.get(ROOT, []))]
+    while stack:
+        (name, line), parent = stack.pop()
+        if name not in file.bones:
+            raise text.error_on_line(
+                f"the hierarchy names '{make_printable(name)}', which is no bone",
+                line,
+                "Add the bone to :bonedata, or remove it here.",
+            )
+        if name in seen:
+            raise text.error_on_line(f"bone '{make_printable(name)}' hangs from two parents", line, "Keep one of them.")
+        seen.add(name)
+        order.append(file.bones[name])
+        parents.append(parent)
+        stack.extend((child, len(order)) for child in reversed(file.children.get(name, [])))
+    lost = [name for name in file.bones if name not in seen]
+    warnings = (
+        [f"left out, for the hierarchy does not reach them: {plural(len(lost), 'bone')}, {', '.join(lost[:5])}"]
+        if lost
+        else []
+    )
     draft = SkeletonDraft(Path(path).stem)
     draft.add(ROOT, -1, file.root.position)
     for bone, parent in zip(order, parents, strict=True):
@@ -310,36 +335,6 @@ def load_asf(path: str | os.PathLike[str], *, unit: str | None = None) -> AsfSke
         file.degrees,
         (*file.warnings, *warnings, *([guess.warning] if guess.warning else [])),
     )
-
-
-def _order_bones(text: TextFile, file: AsfFile) -> tuple[list[AsfBone], list[int], list[str]]:
-    """Bones depth first from the root and, for each, the number of its parent joint (the root is 0)."""
-    order: list[AsfBone] = []
-    parents: list[int] = []
-    seen: set[str] = set()
-    # Depth first with a stack, children in the order of the file
-    stack = [(child, 0) for child in reversed(file.children.get(ROOT, []))]
-    while stack:
-        (name, line), parent = stack.pop()
-        if name not in file.bones:
-            raise text.error_on_line(
-                f"the hierarchy names '{make_printable(name)}', which is no bone",
-                line,
-                "Add the bone to :bonedata, or remove it here.",
-            )
-        if name in seen:
-            raise text.error_on_line(f"bone '{make_printable(name)}' hangs from two parents", line, "Keep one of them.")
-        seen.add(name)
-        order.append(file.bones[name])
-        parents.append(parent)
-        stack.extend((child, len(order)) for child in reversed(file.children.get(name, [])))
-    lost = [name for name in file.bones if name not in seen]
-    warnings = (
-        [f"left out, for the hierarchy does not reach them: {plural(len(lost), 'bone')}, {', '.join(lost[:5])}"]
-        if lost
-        else []
-    )
-    return order, parents, warnings
 
 
 def _unit(raw: Skeleton, file: AsfFile, unit: str | None) -> UnitGuess:

@@ -273,7 +273,40 @@ def read_frames(text: TextFile, start: int, layout: ChannelMap) -> BvhFrames:
         scan = _scan_table(text, said.data_at, values, layout.num_channels)
     warnings: list[str] = []
     notes: list[str] = []
-    count = _count_frames(text, said, layout.num_channels, scan, warnings, notes)
+    # How many frames there are: the numbers as they stand, against what the header announces
+    num_channels = layout.num_channels
+    count, rest = divmod(scan.count, num_channels)
+    whole = said.frames is not None and count >= said.frames > 0
+    if scan.is_bad:
+        if not whole or scan.in_line:
+            # Say what stands there in place of a number
+            at = scan.stopped_at
+            word = text.word_at(at)
+            if is_decimal_comma(word):
+                raise text.error(f"'{word}' has a decimal comma", at, "Write decimals with a point.")
+            if word.lower().lstrip("+-")[:3] in ("nan", "inf", "1.#"):
+                raise text.error(f"the channel value '{word}' is not finite", at, "Fill or cut the gap first.")
+            raise text.error(f"'{word}' is not a number", at, "Channel values are numbers parted by spaces.")
+        line = text.line_at(scan.stopped_at)
+        warnings.append(f"text after the last frame was ignored, from line {line}: '{text.word_at(scan.stopped_at)}'")
+    if scan.odd_at >= 0 and not (said.frames == count and rest == 0):
+        # A line of the wrong length is an error, unless it is the last one and the file ends in its midst
+        is_last = not text.data[scan.odd_at :].strip()
+        if not (is_last and text.was_cut and scan.odd_count < num_channels):
+            what = f"expected {num_channels} channel values, found {scan.odd_count}"
+            raise text.error(what, scan.odd_at, "Check that the line was not truncated.")
+        line = text.line_at(scan.odd_at)
+        found = f"{scan.odd_count} of {num_channels} values"
+        warnings.append(f"the file ends within line {line}, at {found}; line left out")
+        rest = 0
+    elif scan.odd_at >= 0:
+        notes.append(f"lines do not hold one frame each; the values were cut every {num_channels}")
+    if count == 0:
+        raise text.error("the file holds no frames", len(text.data) - 1, "Export it again with its motion.")
+    if said.frames is None:
+        warnings.append(f"the header gives no number of frames; {count} were found")
+    elif said.frames != count:
+        warnings.append(f"the header announces {plural(said.frames, 'frame')}, the file holds {count}")
     channels = values[: count * layout.num_channels].reshape(count, layout.num_channels)
     return _build_frames(text, said, channels, layout, tuple(warnings), tuple(notes))
 
@@ -315,41 +348,3 @@ class _TableScan:
 def _scan_table(text: TextFile, at: int, values: FloatArray, num_channels: int) -> _TableScan:
     count, stopped, odd, odd_count, in_line, is_bad = parse_numbers(text.array(), at, values, num_channels)
     return _TableScan(int(count), int(stopped), int(odd), int(odd_count), int(in_line), is_bad)
-
-
-def _count_frames(
-    text: TextFile, said: _AnnouncedTable, num_channels: int, scan: _TableScan, warnings: list[str], notes: list[str]
-) -> int:
-    count, rest = divmod(scan.count, num_channels)
-    whole = said.frames is not None and count >= said.frames > 0
-    if scan.is_bad:
-        if not whole or scan.in_line:
-            # Say what stands there in place of a number
-            at = scan.stopped_at
-            word = text.word_at(at)
-            if is_decimal_comma(word):
-                raise text.error(f"'{word}' has a decimal comma", at, "Write decimals with a point.")
-            if word.lower().lstrip("+-")[:3] in ("nan", "inf", "1.#"):
-                raise text.error(f"the channel value '{word}' is not finite", at, "Fill or cut the gap first.")
-            raise text.error(f"'{word}' is not a number", at, "Channel values are numbers parted by spaces.")
-        line = text.line_at(scan.stopped_at)
-        warnings.append(f"text after the last frame was ignored, from line {line}: '{text.word_at(scan.stopped_at)}'")
-    if scan.odd_at >= 0 and not (said.frames == count and rest == 0):
-        # A line of the wrong length is an error, unless it is the last one and the file ends in its midst
-        is_last = not text.data[scan.odd_at :].strip()
-        if not (is_last and text.was_cut and scan.odd_count < num_channels):
-            what = f"expected {num_channels} channel values, found {scan.odd_count}"
-            raise text.error(what, scan.odd_at, "Check that the line was not truncated.")
-        line = text.line_at(scan.odd_at)
-        found = f"{scan.odd_count} of {num_channels} values"
-        warnings.append(f"the file ends within line {line}, at {found}; line left out")
-        rest = 0
-    elif scan.odd_at >= 0:
-        notes.append(f"lines do not hold one frame each; the values were cut every {num_channels}")
-    if count == 0:
-        raise text.error("the file holds no frames", len(text.data) - 1, "Export it again with its motion.")
-    if said.frames is None:
-        warnings.append(f"the header gives no number of frames; {count} were found")
-    elif said.frames != count:
-        warnings.append(f"the header announces {plural(said.frames, 'frame')}, the file holds {count}")
-    return count

@@ -35,8 +35,17 @@ def choose_channels(motion: Motion, source: Source | None) -> tuple[tuple[str, .
     names: list[tuple[str, ...]] = [(*POSITIONS, *ROTATIONS), *([ROTATIONS] * (motion.skeleton.num_joints - 1))]
     if source is not None:
         names = [tuple(n) for n in cast(Sequence[Sequence[str]], source.layout["channels"])]
-    for joint in _find_joints_needing_rotation(motion, source, names):
-        names[joint] = (*names[joint], *(r for r in ROTATIONS if r not in names[joint]))
+    # Joints with fewer than three rotation channels whose rotation these cannot make
+    narrow = [j for j, n in enumerate(names) if sum("rotation" in c for c in n) < 3]
+    if narrow:
+        full = ChannelMap.from_names([(*n, *(r for r in ROTATIONS if r not in n)) for n in names])
+        angles = _angles(motion, source, full)
+        # Of the three rotation channels, those that the joint lacks
+        spare = np.array([[c not in names[j] for c in full.names[j] if c.endswith("rotation")] for j in narrow])
+        used = np.abs(angles[:, narrow]).max(axis=0) > np.rad2deg(SAME_ROTATION)
+        for joint, is_needed in zip(narrow, (used & spare).any(axis=1), strict=True):
+            if is_needed:
+                names[joint] = (*names[joint], *(r for r in ROTATIONS if r not in names[joint]))
     # Joints that leave their offset, in their parent's frame, along an axis that has no channel
     up = source.up if source else "+y"
     need: list[int] = []
@@ -51,19 +60,6 @@ def choose_channels(motion: Motion, source: Source | None) -> tuple[tuple[str, .
     for joint in need:
         names[joint] = (*POSITIONS, *(n for n in names[joint] if n not in POSITIONS))
     return tuple(names)
-
-
-def _find_joints_needing_rotation(motion: Motion, source: Source | None, names: Sequence[tuple[str, ...]]) -> list[int]:
-    """Joints with fewer than three rotation channels whose rotation these cannot make."""
-    narrow = [j for j, n in enumerate(names) if sum("rotation" in c for c in n) < 3]
-    if not narrow:
-        return []
-    full = ChannelMap.from_names([(*n, *(r for r in ROTATIONS if r not in n)) for n in names])
-    angles = _angles(motion, source, full)
-    # Of the three rotation channels, those that the joint lacks
-    spare = np.array([[c not in names[j] for c in full.names[j] if c.endswith("rotation")] for j in narrow])
-    used = np.abs(angles[:, narrow]).max(axis=0) > np.rad2deg(SAME_ROTATION)
-    return [j for j, need in zip(narrow, (used & spare).any(axis=1), strict=True) if need]
 
 
 def _position_track(motion: Motion, joint: int) -> FloatArray | None:

@@ -16,7 +16,7 @@ from marey.base import InputError
 from marey.io.binary import AnyPath
 from marey.lie import SO3
 from marey.motion import Motion
-from marey.skeleton import HUMAN, Skeleton, tree_difference
+from marey.skeleton import HUMAN, tree_difference
 
 WIDTH: Final = 156  # numbers a frame of SMPL-H: 22 joints of the body, 30 of the hands, three each
 NUM_BETAS: Final = 16
@@ -40,7 +40,15 @@ def write_amass(motion: Motion, path: AnyPath, *, gender: str = "neutral", betas
     Raises:
         InputError: the motion is on another skeleton.
     """
-    difference = tree_difference(HUMAN, motion.skeleton) or _rest_difference(motion.skeleton)
+    skeleton = motion.skeleton
+    difference = tree_difference(HUMAN, skeleton)
+    # A bone that rests along another direction than the canonical human's; lengths do not count
+    for joint in range(1, skeleton.num_joints) if difference is None else ():
+        own, known = skeleton.offsets[joint], HUMAN.offsets[joint]
+        lengths = np.linalg.norm(own) * np.linalg.norm(known)
+        if lengths > 0.0 and own @ known < np.cos(SAME_DIRECTION) * lengths:
+            difference = f"'{skeleton.names[joint]}' rests elsewhere than in its T-pose"
+            break
     if difference is not None:
         raise InputError(
             f"'{motion.name}' is not on SMPL's joints: {difference}", "Retarget it first: marey.retarget(motion)"
@@ -67,13 +75,3 @@ def write_amass(motion: Motion, path: AnyPath, *, gender: str = "neutral", betas
             betas=shape,
             **told,
         )
-
-
-def _rest_difference(skeleton: Skeleton) -> str | None:
-    """Say which bone rests along another direction than the canonical human's, or ``None``; lengths do not count."""
-    for joint in range(1, skeleton.num_joints):
-        own, known = skeleton.offsets[joint], HUMAN.offsets[joint]
-        lengths = np.linalg.norm(own) * np.linalg.norm(known)
-        if lengths > 0.0 and own @ known < np.cos(SAME_DIRECTION) * lengths:
-            return f"'{skeleton.names[joint]}' rests elsewhere than in its T-pose"
-    return None

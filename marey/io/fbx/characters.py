@@ -109,7 +109,16 @@ def _read_part(
     _, joint, _, matrix = max(rows, key=lambda row: float(row[2].sum()))
     posed[loose] = (vertices[loose] @ matrix[:, :3].T + matrix[:, 3]) @ rest[joint].T + origins[joint]
     joints[loose], weights[loose] = joint, np.array([1.0, 0.0, 0.0, 0.0])
-    triangles, painted = _triangulate(arrays[f"faces{number}"], arrays[f"corners{number}"], arrays[f"painted{number}"])
+    # Polygons become fans of triangles (T, 3) from their first corners, each with its polygon's material
+    faces, corners, of_faces = (arrays[f"{name}{number}"] for name in ("faces", "corners", "painted"))
+    begins, sizes = faces[:, 0].astype(np.int64), faces[:, 1].astype(np.int64)
+    counts = np.maximum(sizes - 2, 0)
+    face = np.repeat(np.arange(len(faces)), counts)
+    step = np.arange(len(face)) - np.repeat(np.cumsum(counts) - counts, counts)
+    first = begins[face]
+    fans = np.stack([first, first + step + 1, first + step + 2], axis=1)
+    painted = of_faces[face].astype(np.int64) if len(of_faces) == len(faces) else np.zeros(len(face), dtype=np.int64)
+    triangles = corners.astype(np.int64)[fans].reshape(-1, 3)
     # A vertex has the colour of the last triangle around it; grey without materials
     colours = np.full((len(vertices), 3), 0.5)
     palette = np.clip(arrays["colours"], 0.0, 1.0)[facts["materials"]] if facts["materials"] else np.zeros((0, 3))
@@ -134,15 +143,3 @@ def _strongest(rows: list[tuple[IntArray, int, FloatArray, FloatArray]], count: 
     weights[held[kept], rank[kept]] = weight[kept]
     sums = weights.sum(axis=1, keepdims=True)
     return joints, weights / np.where(sums > 0.0, sums, 1.0)
-
-
-def _triangulate(faces: IntArray, corners: IntArray, painted: IntArray) -> tuple[IntArray, IntArray]:
-    """Return triangles ``(T, 3)`` of polygons as fans from their first corners, and the material of each."""
-    begins, sizes = faces[:, 0].astype(np.int64), faces[:, 1].astype(np.int64)
-    counts = np.maximum(sizes - 2, 0)
-    face = np.repeat(np.arange(len(faces)), counts)
-    step = np.arange(len(face)) - np.repeat(np.cumsum(counts) - counts, counts)
-    first = begins[face]
-    triangles = np.stack([first, first + step + 1, first + step + 2], axis=1)
-    material = painted[face].astype(np.int64) if len(painted) == len(faces) else np.zeros(len(face), dtype=np.int64)
-    return corners.astype(np.int64)[triangles].reshape(-1, 3), material

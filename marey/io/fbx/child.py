@@ -99,6 +99,10 @@ def describe(scene: Any, nodes: list[Any]) -> Answer:
         take, times = describe_take(stack, places)
         takes.append({"name": stack.name, "begin_s": stack.time_begin, "end_s": stack.time_end} | take)
         arrays[f"times{number}"] = (times, (len(times),))
+    # Vertical axis that the file states: +y where it states none
+    props = keep(settings.props)
+    axis = ufbx.find_int(props, "UpAxis", 1)
+    sign = "-" if ufbx.find_int(props, "UpAxisSign", 1) < 0 else "+"
     facts = {
         "names": [node.name for node in nodes],
         "parents": parents,
@@ -108,19 +112,12 @@ def describe(scene: Any, nodes: list[Any]) -> Answer:
         "bound": list(bound),
         "takes": takes,
         "unit_m": settings.original_unit_meters,
-        "up": axis_up(keep(settings.props)),
+        "up": (sign + "xyz"[axis] if 0 <= axis <= 2 else "+y"),
         "rate_hz": settings.frames_per_second,
         "version": keep(scene.metadata).version,
         "creator": keep(scene.metadata).creator,
     }
     return facts, arrays
-
-
-def axis_up(props: Any) -> str:
-    """Vertical axis that the file states: ``+y`` where it states none."""
-    axis = ufbx.find_int(props, "UpAxis", 1)
-    sign = "-" if ufbx.find_int(props, "UpAxisSign", 1) < 0 else "+"
-    return sign + "xyz"[axis] if 0 <= axis <= 2 else "+y"
 
 
 def describe_take(stack: Any, places: dict[int, int]) -> tuple[dict[str, Any], array[float]]:

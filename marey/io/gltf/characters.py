@@ -135,11 +135,7 @@ def _read_patch(
         triangles = triangles[:, ::-1]
     # Two bones of the file may be one joint of the skeleton
     joints, weights = strongest_weights(bones[entries], weights)
-    return Character(skeleton, vertices, triangles, joints, weights, _read_colours(document, primitive, count))
-
-
-def _read_colours(document: GltfDocument, primitive: dict[str, Any], count: int) -> FloatArray:
-    """Linear RGB of each vertex: base colour, times its texture at the vertex, times the vertex colour."""
+    # Linear RGB of each vertex: base colour, times its texture at the vertex, times the vertex colour
     colours = np.tile(np.array(GREY), (count, 1))
     attributes = primitive["attributes"]
     if "material" in primitive:
@@ -160,7 +156,7 @@ def _read_colours(document: GltfDocument, primitive: dict[str, Any], count: int)
     if "COLOR_0" in attributes:
         own = read_accessor(document, attributes["COLOR_0"])[:, :3]
         colours = colours * own if own.shape == colours.shape else colours
-    return np.clip(colours, 0.0, 1.0)
+    return Character(skeleton, vertices, triangles, joints, weights, np.clip(colours, 0.0, 1.0))
 
 
 def _read_texture(document: GltfDocument, texture: dict[str, Any]) -> Any:

@@ -9,16 +9,17 @@ from typing import Any, Final, cast
 
 import numpy as np
 
+from marey.base import InputError
 from marey.io.binary import AnyPath, as_format_error, format_error
 from marey.io.conventions import unit_in_metres
 from marey.io.gltf.buffers import GltfDocument, read_document
 from marey.io.gltf.nodes import default_local, read_binds, read_tracks, read_tree
-from marey.io.gltf.writer import restore_contacts, write_gltf
-from marey.io.scene import Local, SceneClip, SceneTree, build_motion, choose_clip, name_clips, pick_joints
+from marey.io.gltf.writer import write_gltf
+from marey.io.scene import Local, SceneClip, build_motion, choose_clip, name_clips, pick_joints
 from marey.io.scene.clip import check_num_frames, local_transform
 from marey.io.scene.keys import AnimationTrack, block_times, count_frames, place_frames, sample_track
 from marey.lie import SO3
-from marey.motion import Motion
+from marey.motion import Contacts, Motion
 from marey.skeleton import EulerLimits, Skeleton
 
 __all__ = ["list_gltf_clips", "read_gltf", "write_gltf"]
@@ -58,7 +59,39 @@ def read_gltf(
         own = own if own.get("version") == 1 else {}
         scene = _read_scene(document, own, rate_hz, clip)
         motion = build_motion(replace(scene, metres_per_unit=metres, unit=unit or "m"))
-        return _restore_own(motion, own) if own else motion
+        if not own:
+            return motion
+        # What glTF cannot hold and our writer put into extras: tips, limits, contacts, names
+        skeleton, metres = motion.skeleton, 1.0 if motion.source is None else motion.source.metres_per_unit
+        tips = skeleton.tips
+        if "tips" in own:
+            kept = cast(Mapping[str, Any], own["tips"])
+            tips = metres * np.array([kept.get(name, (0.0, 0.0, 0.0)) for name in skeleton.names], dtype=np.float64)
+        called = str(own.get("skeleton") or "skeleton")
+        # Undo the limits part of :func:`describe_motion`
+        restored: list[EulerLimits] = []
+        for item in cast(list[dict[str, Any]], own.get("limits", [])):
+            low = np.array([-np.inf if x is None else x for x in item["low_rad"]], dtype=np.float64)
+            high = np.array([np.inf if x is None else x for x in item["high_rad"]], dtype=np.float64)
+            restored.append(EulerLimits(str(item["joint"]), str(item["order"]), low, high, SO3(item["axis_wxyz"])))
+        # Undo its contact part, of a clip that was read whole
+        contacts = None
+        held = own.get("contacts") if motion.num_frames == own.get("num_frames") else None
+        if held is not None:
+            feet = tuple(str(name) for name in held)
+            active = np.zeros((motion.num_frames, len(feet)), dtype=np.bool_)
+            for k, name in enumerate(feet):
+                for start, stop in held[name]:
+                    if not 0 <= start <= stop <= motion.num_frames:
+                        raise InputError(f"contact '{name}' lasts from frame {start} to {stop} of {motion.num_frames}")
+                    active[start:stop, k] = True
+            contacts = Contacts(feet, active)
+        return replace(
+            motion,
+            skeleton=Skeleton(skeleton.names, skeleton.parents, skeleton.offsets, tips, tuple(restored), called),
+            contacts=contacts,
+            name=str(own.get("name") or motion.name),
+        )
 
 
 def list_gltf_clips(path: AnyPath) -> tuple[str, ...]:
@@ -70,30 +103,6 @@ def list_gltf_clips(path: AnyPath) -> tuple[str, ...]:
 
 def _clip_names(document: GltfDocument) -> tuple[str, ...]:
     return name_clips(str(item.get("name") or "") for item in document.items("animations"))
-
-
-def _restore_own(motion: Motion, own: Mapping[str, Any]) -> Motion:
-    """Add what glTF cannot hold and our writer put into extras: tips, limits, contacts, names."""
-    skeleton, metres = motion.skeleton, 1.0 if motion.source is None else motion.source.metres_per_unit
-    tips = skeleton.tips
-    if "tips" in own:
-        kept = cast(Mapping[str, Any], own["tips"])
-        tips = metres * np.array([kept.get(name, (0.0, 0.0, 0.0)) for name in skeleton.names], dtype=np.float64)
-    called = str(own.get("skeleton") or "skeleton")
-    is_whole = motion.num_frames == own.get("num_frames")
-    # Undo the limits part of :func:`describe_motion`
-    limits = cast(list[dict[str, Any]], own.get("limits", []))
-    restored: list[EulerLimits] = []
-    for item in limits:
-        low = np.array([-np.inf if x is None else x for x in item["low_rad"]], dtype=np.float64)
-        high = np.array([np.inf if x is None else x for x in item["high_rad"]], dtype=np.float64)
-        restored.append(EulerLimits(str(item["joint"]), str(item["order"]), low, high, SO3(item["axis_wxyz"])))
-    return replace(
-        motion,
-        skeleton=Skeleton(skeleton.names, skeleton.parents, skeleton.offsets, tips, tuple(restored), called),
-        contacts=restore_contacts(own, motion.num_frames) if is_whole else None,
-        name=str(own.get("name") or motion.name),
-    )
 
 
 def _read_scene(
@@ -111,7 +120,20 @@ def _read_scene(
 
         number, notes = choose_clip(document.path, names, asked, moves)
         found, name = read_tracks(document, animations[number]), str(animations[number].get("name", ""))
-    skins = _pick_skins(document, tree, notes)
+    # The largest skin, and those of the same body, which share joints with it, or hang on or carry one of its: some
+    # exporters give each mesh a skin of the bones that it needs alone
+    listed = sorted(document.items("skins"), key=lambda skin: -len(skin["joints"]))
+    for skin in listed:
+        for joint in skin["joints"]:
+            document.item("nodes", joint)
+    skins, known = list[dict[str, Any]](), set[int]()
+    for skin in listed:
+        joints = {int(joint) for joint in skin["joints"]}
+        if not skins or known & tree.with_ancestors(joints) or joints & tree.with_ancestors(known):
+            skins.append(skin)
+            known |= joints
+    if len(skins) < len(listed):
+        notes.append(f"{len(listed) - len(skins)} of {len(listed)} skins belong to other bodies and were dropped")
     # Joints: those of the skins
     if skins:
         wanted = {int(joint) for skin in skins for joint in skin["joints"]}
@@ -150,26 +172,6 @@ def _read_scene(
         frames,
         notes=tuple(notes),
     )
-
-
-def _pick_skins(document: GltfDocument, tree: SceneTree, notes: list[str]) -> list[dict[str, Any]]:
-    """Return the largest skin, and those of the same body: they share joints with it, or hang on or carry one of its.
-
-    Some exporters give each mesh a skin of the bones that it needs alone.
-    """
-    skins = sorted(document.items("skins"), key=lambda skin: -len(skin["joints"]))
-    for skin in skins:
-        for joint in skin["joints"]:
-            document.item("nodes", joint)
-    kept, known = list[dict[str, Any]](), set[int]()
-    for skin in skins:
-        joints = {int(joint) for joint in skin["joints"]}
-        if not kept or known & tree.with_ancestors(joints) or joints & tree.with_ancestors(known):
-            kept.append(skin)
-            known |= joints
-    if len(kept) < len(skins):
-        notes.append(f"{len(skins) - len(kept)} of {len(skins)} skins belong to other bodies and were dropped")
-    return kept
 
 
 def _sample_node(

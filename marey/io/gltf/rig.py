@@ -69,30 +69,8 @@ def find_rig(document: GltfDocument, motion: Motion) -> CharacterRig:
         FormatError: the joints lie elsewhere than the nodes of the same names.
     """
     tree = read_tree(document)
-    nodes = _find_nodes(document, tree, motion.skeleton.names)
-    has_node = nodes != NO_PARENT
-    positions, R_world_joint = motion[:1].joint_frames()
-    ours = positions[0, has_node]
-    unit_m = motion.source.metres_per_unit if motion.source else 1.0
-    size = max(float(np.ptp(ours, axis=0).max(initial=0.0)), float(np.abs(ours).max(initial=0.0)), 1e-9)
-    # The clip that was loaded is the one that begins where the motion does
-    for clip in [*document.items("animations"), None]:
-        worlds = _first_frame(document, tree, nodes, clip)
-        places = worlds[nodes[has_node], :3, 3]
-        scale, turn, shift = fit_similarity(places, ours, unit_m)
-        if np.abs(scale * places @ turn.T + shift - ours).max(initial=0.0) <= 10.0 * SAME_PLACE * size:
-            break
-    else:
-        what = "joints do not lie where the nodes of the same names are"
-        raise format_error(document.path, what, "Report this file.")
-    frames = np.tile(np.eye(3), (len(nodes), 1, 1))
-    frames[has_node] = scale * turn @ worlds[nodes[has_node], :3, :3]
-    frames = R_world_joint.matrix()[0].transpose(0, 2, 1) @ frames
-    return CharacterRig(document, tree, nodes, frames, worlds, scale, turn, shift)
-
-
-def _find_nodes(document: GltfDocument, tree: SceneTree, names: tuple[str, ...]) -> IntArray:
-    """Node of each joint name: ``name``, ``name_7`` for the second of one name, ``node_7`` without one."""
+    # Node of each joint name: name, name_7 for the second of one name, node_7 without one
+    names = motion.skeleton.names
     skinned = {int(j) for skin in document.items("skins") for j in skin["joints"]}
     by_name: dict[str, list[int]] = {}
     for node in sorted(tree.order, key=lambda n: n not in skinned):
@@ -113,7 +91,25 @@ def _find_nodes(document: GltfDocument, tree: SceneTree, names: tuple[str, ...])
     missing = [name for joint, name in enumerate(names) if nodes[joint] == NO_PARENT and joint]
     if missing:
         raise format_error(document.path, f"no node is called '{missing[0]}'", "Report this file.")
-    return nodes
+    has_node = nodes != NO_PARENT
+    positions, R_world_joint = motion[:1].joint_frames()
+    ours = positions[0, has_node]
+    unit_m = motion.source.metres_per_unit if motion.source else 1.0
+    size = max(float(np.ptp(ours, axis=0).max(initial=0.0)), float(np.abs(ours).max(initial=0.0)), 1e-9)
+    # The clip that was loaded is the one that begins where the motion does
+    for clip in [*document.items("animations"), None]:
+        worlds = _first_frame(document, tree, nodes, clip)
+        places = worlds[nodes[has_node], :3, 3]
+        scale, turn, shift = fit_similarity(places, ours, unit_m)
+        if np.abs(scale * places @ turn.T + shift - ours).max(initial=0.0) <= 10.0 * SAME_PLACE * size:
+            break
+    else:
+        what = "joints do not lie where the nodes of the same names are"
+        raise format_error(document.path, what, "Report this file.")
+    frames = np.tile(np.eye(3), (len(nodes), 1, 1))
+    frames[has_node] = scale * turn @ worlds[nodes[has_node], :3, :3]
+    frames = R_world_joint.matrix()[0].transpose(0, 2, 1) @ frames
+    return CharacterRig(document, tree, nodes, frames, worlds, scale, turn, shift)
 
 
 def _first_frame(

@@ -5,7 +5,7 @@ Data without a glTF field are stored in ``extras``: rate, contacts, tips, limits
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -13,12 +13,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import FloatArray, InputError, IntArray
+from marey.base import FloatArray, IntArray
 from marey.io.binary import AnyPath
 from marey.io.character import Character, load_character
 from marey.io.export.takes import as_clips, fit_clips, place_root
 from marey.io.gltf.buffers import GLTF_SUFFIXES, INDICES, VERTICES, GltfPack, to_glb, to_gltf
-from marey.motion import Contacts, Motion, find_runs
+from marey.motion import Motion, find_runs
 from marey.skeleton import Capsules, Skeleton, capsule_mesh, capsules
 
 
@@ -91,21 +91,6 @@ def describe_motion(motion: Motion) -> dict[str, Any]:
         track = motion.contacts
         described["contacts"] = {name: [list(run) for run in find_runs(track.track(name))] for name in track.names}
     return described
-
-
-def restore_contacts(described: Mapping[str, Any], frames: int) -> Contacts | None:
-    """Undo the contact part of :func:`describe_motion`."""
-    tracks = described.get("contacts")
-    if tracks is None:
-        return None
-    names = tuple(str(name) for name in tracks)
-    active = np.zeros((frames, len(names)), dtype=np.bool_)
-    for k, name in enumerate(names):
-        for start, stop in tracks[name]:
-            if not 0 <= start <= stop <= frames:
-                raise InputError(f"contact '{name}' lasts from frame {start} to {stop} of {frames}")
-            active[start:stop, k] = True
-    return Contacts(names, active)
 
 
 MATERIAL: Final = {

@@ -94,8 +94,14 @@ def markers_to_motion(markers: Markers) -> Motion:
     seen = np.flatnonzero(markers.valid.any(axis=0))
     if len(seen) == 0:
         raise InputError("no marker was ever seen", "Give a file with marker positions")
-    tracks = np.stack([fill_track(markers.positions[:, m], markers.valid[:, m]) for m in seen], axis=1)
+    # Tracks without gaps: straight lines between sightings, the nearest sighting at the ends
+    tracks: FloatArray = markers.positions[:, seen]
     frames, count = tracks.shape[:2]
+    every = np.arange(len(tracks))
+    for k, m in enumerate(seen.tolist()):
+        known = np.flatnonzero(markers.valid[:, m])
+        for axis in range(3) if len(known) < frames else ():
+            tracks[:, k, axis] = np.interp(every, known, markers.positions[known, m, axis])
     names = ("origin", *make_unique_labels((markers.names[m] for m in seen), count, taken=("origin",)))
     # A star round the origin; each joint has the size of a marker
     offsets = np.concatenate([np.zeros((1, 3)), tracks.mean(axis=0)])
@@ -120,17 +126,6 @@ def markers_to_motion(markers: Markers) -> Motion:
         load_report=markers.load_report.adding(*remarks, notes=(note,)),
         name=markers.name,
     )
-
-
-def fill_track(positions: FloatArray, valid: BoolArray) -> FloatArray:
-    """Positions ``(F, 3)`` without gaps: straight lines between sightings, the nearest sighting at the ends."""
-    frames, known = np.arange(len(valid)), np.flatnonzero(valid)
-    if len(known) == len(valid):
-        return positions
-    filled = np.empty_like(positions)
-    for axis in range(3):
-        filled[:, axis] = np.interp(frames, known, positions[known, axis])
-    return filled
 
 
 def make_unique_labels(labels: Iterable[str], count: int, *, taken: Iterable[str] = ()) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, FormatError, InputError, UnknownNameError, frozen
 from marey.io.binary import AnyPath, map_file
 from marey.io.laboratory.c3d import load_c3d_markers
-from marey.motion import Markers
 
 MAX_TABLE_BYTES: Final = 256 << 20
 MAX_HEADER_BYTES: Final = 1 << 20
@@ -59,26 +58,21 @@ def load_table(path: AnyPath) -> OpenSimTable:
         raise FormatError("no column names after 'endheader'", file, end + 1, "Copy or export the file again.")
     names = tuple(lines[titles].split("\t") if "\t" in lines[titles] else lines[titles].split())
     names = tuple(name.strip() for name in names if name.strip())
-    rows = [
-        _parse_table_row(line, len(names), file, titles + 2 + i)
-        for i, line in enumerate(lines[titles + 1 :])
-        if line.strip()
-    ]
+    rows: list[list[float]] = []
+    for i, line in enumerate(lines[titles + 1 :]):
+        if line.strip():
+            number, cells = titles + 2 + i, line.split()
+            if len(cells) != len(names):
+                raise FormatError(f"expected {len(names)} values, found {len(cells)}", file, number, "Check the line.")
+            try:
+                row = [float(cell) for cell in cells]
+            except ValueError:
+                raise FormatError("a value is not a number", file, number, "Check the line.") from None
+            if not np.isfinite(row).all():
+                raise FormatError("a value is not finite", file, number, "Fill or cut the gap first.")
+            rows.append(row)
     values = np.array(rows, dtype=np.float64).reshape(len(rows), len(names))
     return OpenSimTable(names, frozen(values, None, len(names), name="values"), header)
-
-
-def _parse_table_row(line: str, count: int, file: str, number: int) -> list[float]:
-    cells = line.split()
-    if len(cells) != count:
-        raise FormatError(f"expected {count} values, found {len(cells)}", file, number, "Check the line.")
-    try:
-        values = [float(cell) for cell in cells]
-    except ValueError:
-        raise FormatError("a value is not a number", file, number, "Check the line.") from None
-    if not np.isfinite(values).all():
-        raise FormatError("a value is not finite", file, number, "Fill or cut the gap first.")
-    return values
 
 
 LOADED_N: Final = 20.0  # [N] a plate that feels less is not stepped on; it is the usual threshold in gait analysis
@@ -147,9 +141,20 @@ def load_ground_reaction(path: AnyPath) -> GroundReaction:
     Raises:
         FormatError: the table has no time, no columns of force, or times that do not rise.
     """
-    if str(path).lower().endswith(".c3d"):
-        return _from_plates(load_c3d_markers(path), str(path))
-    table, file = load_table(path), str(path)
+    file = str(path)
+    if file.lower().endswith(".c3d"):
+        markers = load_c3d_markers(path)
+        if not markers.plates:
+            raise FormatError("it holds no force plates of types 1 to 4", file, 0, "Give a file with FORCE_PLATFORM.")
+        first = markers.plates[0]
+        times = first.start_s + np.arange(len(first.forces)) / first.rate_hz
+        names = tuple(f"plate{p + 1}" for p in range(len(markers.plates)))
+        forces, places, moments = (
+            np.stack([getattr(plate, kind) for plate in markers.plates], axis=1)
+            for kind in ("forces", "places", "moments")
+        )
+        return GroundReaction(names, times, forces, places, moments)
+    table = load_table(path)
     if "time" not in table.names:
         raise FormatError("no column 'time'", file, 1, _FIXED)
     times = table["time"]
@@ -174,15 +179,3 @@ def load_ground_reaction(path: AnyPath) -> GroundReaction:
                 if kind + letter in columns:
                     vectors[:, p, axis] = table[columns[kind + letter]]
     return GroundReaction(tuple(plates), times, forces, places, moments)
-
-
-def _from_plates(markers: Markers, file: str) -> GroundReaction:
-    if not markers.plates:
-        raise FormatError("it holds no force plates of types 1 to 4", file, 0, "Give a file with FORCE_PLATFORM.")
-    first = markers.plates[0]
-    times = first.start_s + np.arange(len(first.forces)) / first.rate_hz
-    names = tuple(f"plate{p + 1}" for p in range(len(markers.plates)))
-    forces, places, moments = (
-        np.stack([getattr(plate, kind) for plate in markers.plates], axis=1) for kind in ("forces", "places", "moments")
-    )
-    return GroundReaction(names, times, forces, places, moments)

@@ -70,7 +70,6 @@ def load_trc_markers(
     if not table:
         raise FormatError("the file ends before the first frame", file, len(lines), "Copy or export it again.")
     rows = [(number, "\t" in line, _split_row(line)) for number, line in table]
-    # Where the header names fewer markers than it announces, the rows say how many there are
     # Names above the columns, blank where a marker has none; each stands above the first of its three columns
     titles = lines[3]
     if "\t" not in titles:

@@ -106,9 +106,7 @@ class NpzArchive:
             text = head[first:] + member.read(size - (12 - first))
         if len(text) != size:
             raise self._not_plain(name, "its header is cut off")
-        return self._parse(name, text, first + size)
-
-    def _parse(self, name: str, text: bytes, start: int) -> ArrayHeader:
+        start = first + size
         body = text.strip()
         if not (body.startswith(b"{") and body.endswith(b"}")):
             raise self._not_plain(name, "its header is not that of an array")

@@ -30,11 +30,10 @@ def _chain(side: str, *parts: str) -> tuple[str, ...]:
     return tuple(f"{side}{part}" for part in parts)
 
 
-def _finger(side: str, name: str, count: int) -> tuple[tuple[str, ...], str]:
-    return _chain(side, *(f"Hand{name}{part}" for part in [*range(1, count + 1), "End"])), f"{side}Hand"
-
-
-_FINGERS: Final = (("Thumb", 3), ("Index", 4), ("Middle", 4), ("Ring", 4), ("Pinky", 4))
+_FINGERS: Final = tuple(
+    tuple(f"Hand{name}{part}" for part in (*range(1, count + 1), "End"))
+    for name, count in (("Thumb", 3), ("Index", 4), ("Middle", 4), ("Ring", 4), ("Pinky", 4))
+)
 _SPINE: Final = ("Hips", "Spine1", "Spine2", "Chest", "Neck1", "Neck2", "Head")
 _ARM: Final = ("Shoulder", "Arm", "ForeArm", "Hand")
 _LEG: Final = ("Leg", "Shin", "Foot", "ToeBase")
@@ -53,7 +52,10 @@ _CHAINS: Final[dict[str, tuple[tuple[tuple[str, ...], str], ...]]] = {
         *(
             chain
             for side in ("Left", "Right")
-            for chain in ((_chain(side, *_ARM), "Chest"), *(_finger(side, *finger) for finger in _FINGERS))
+            for chain in (
+                (_chain(side, *_ARM), "Chest"),
+                *((_chain(side, *finger), f"{side}Hand") for finger in _FINGERS),
+            )
         ),
         *((_chain(side, *_LEG, "ToeEnd"), "Hips") for side in ("Left", "Right")),
     ),

@@ -100,7 +100,17 @@ def run_reader(
         except subprocess.TimeoutExpired:
             raise format_error(path, f"reading it took more than {limits.wall_factor * cpu_s:.0f} s") from None
         if done.returncode != 0:
-            raise format_error(path, _describe_end(done.returncode, cpu_s))
+            # Why the child ended without an answer
+            status = done.returncode
+            if status == -signal.SIGPROF:
+                why = f"reading it took more than {cpu_s:.1f} s of processor time: it is damaged"
+            elif status == -signal.SIGXFSZ:
+                why = "its content is larger than that of any file of its size: it is damaged"
+            elif status < 0:
+                why = f"it makes the library that reads it stop ({signal.Signals(-status).name}): it is damaged"
+            else:
+                why = "the library that reads it stopped without an answer: it is damaged"
+            raise format_error(path, why)
         out.seek(0)
         head = out.read(8)
         length = int.from_bytes(head, "little")
@@ -118,14 +128,3 @@ def run_reader(
     if "error" in facts:
         raise format_error(path, str(facts["error"]))
     return ChildAnswer(facts, arrays)
-
-
-def _describe_end(code: int, cpu_s: float) -> str:
-    """Return a sentence on why a child ended without an answer."""
-    if code == -signal.SIGPROF:
-        return f"reading it took more than {cpu_s:.1f} s of processor time: it is damaged"
-    if code == -signal.SIGXFSZ:
-        return "its content is larger than that of any file of its size: it is damaged"
-    if code < 0:
-        return f"it makes the library that reads it stop ({signal.Signals(-code).name}): it is damaged"
-    return "the library that reads it stopped without an answer: it is damaged"

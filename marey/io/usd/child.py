@@ -100,11 +100,7 @@ def read(path: str, question: dict[str, Any]) -> Answer:
     # Names of the joints for tools that know no paths, where there is one for each
     called = [str(name) for name in schema.GetJointNamesAttr().Get() or ()]
     called = called if len(called) == len(joints) else [joint.rpartition("/")[2] for joint in joints]
-    described, more = (
-        {"joints": joints, "called": called, "parents": parents, "skeleton": skeleton.GetName()},
-        more,
-    )
-    facts |= described
+    facts |= {"joints": joints, "called": called, "parents": parents, "skeleton": skeleton.GetName()}
     if len(skeletons) > 1:
         notes.append(f"the file holds {len(skeletons)} skeletons; '{skeleton.GetName()}' was read")
     return facts, arrays | more

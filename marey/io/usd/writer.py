@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from marey.base import FloatArray
 from marey.io.binary import AnyPath
-from marey.io.character import Character
 from marey.io.export.takes import prepare_clips
 from marey.motion import Motion, find_runs
 from marey.skeleton import NO_PARENT, Skeleton
@@ -84,7 +83,27 @@ def write_usda(
     for clip, called in zip(moved, animations, strict=True):
         lines += _describe_animation(clip, called)
     if character is not None:
-        lines += _describe_mesh(character, name, skeleton.num_joints - character.skeleton.num_joints)
+        # The mesh; its joints come after the added ones in the skeleton
+        added = skeleton.num_joints - character.skeleton.num_joints
+        vertex = '(\n            interpolation = "vertex"\n        )'
+        skin = '(\n            elementSize = 4\n            interpolation = "vertex"\n        )'
+        joints = ", ".join(map(str, (character.joints + added).reshape(-1).tolist()))
+        weights = ", ".join(NUMBER % weight for weight in character.weights.reshape(-1).tolist())
+        lines += [
+            '    def Mesh "Mesh" (\n        prepend apiSchemas = ["SkelBindingAPI"]\n    )',
+            "    {",
+            f"        int[] faceVertexCounts = [{', '.join(['3'] * len(character.triangles))}]",
+            f"        int[] faceVertexIndices = [{', '.join(map(str, character.triangles.reshape(-1).tolist()))}]",
+            f"        point3f[] points = [{_tuples(character.vertices)}]",
+            f"        color3f[] primvars:displayColor = [{_tuples(character.colours)}] {vertex}",
+            "        matrix4d primvars:skel:geomBindTransform = " + _matrix(np.zeros(3)),
+            f"        int[] primvars:skel:jointIndices = [{joints}] {skin}",
+            f"        float[] primvars:skel:jointWeights = [{weights}] {skin}",
+            f"        rel skel:skeleton = </{name}/Skeleton>",
+            '        uniform token subdivisionScheme = "none"',
+            "    }",
+            "",
+        ]
     Path(path).write_text("\n".join([*lines, "}", ""]), encoding="utf-8")
 
 
@@ -121,29 +140,6 @@ def _describe_animation(motion: Motion, name: str) -> list[str]:
                 lines.append(f"        custom bool contact:{called} (displayName = {_quote([point])})")
             lines.append(f"        custom bool contact:{called}.timeSamples = {{ {keys} }}")
     return [*lines, "    }", ""]
-
-
-def _describe_mesh(character: Character, name: str, added: int) -> list[str]:
-    """Describe a mesh whose joints come after ``added`` others in the skeleton."""
-    vertex = '(\n            interpolation = "vertex"\n        )'
-    skin = '(\n            elementSize = 4\n            interpolation = "vertex"\n        )'
-    joints = ", ".join(map(str, (character.joints + added).reshape(-1).tolist()))
-    weights = ", ".join(NUMBER % weight for weight in character.weights.reshape(-1).tolist())
-    return [
-        '    def Mesh "Mesh" (\n        prepend apiSchemas = ["SkelBindingAPI"]\n    )',
-        "    {",
-        f"        int[] faceVertexCounts = [{', '.join(['3'] * len(character.triangles))}]",
-        f"        int[] faceVertexIndices = [{', '.join(map(str, character.triangles.reshape(-1).tolist()))}]",
-        f"        point3f[] points = [{_tuples(character.vertices)}]",
-        f"        color3f[] primvars:displayColor = [{_tuples(character.colours)}] {vertex}",
-        "        matrix4d primvars:skel:geomBindTransform = " + _matrix(np.zeros(3)),
-        f"        int[] primvars:skel:jointIndices = [{joints}] {skin}",
-        f"        float[] primvars:skel:jointWeights = [{weights}] {skin}",
-        f"        rel skel:skeleton = </{name}/Skeleton>",
-        '        uniform token subdivisionScheme = "none"',
-        "    }",
-        "",
-    ]
 
 
 def _samples(values: NDArray[np.float32]) -> list[str]:

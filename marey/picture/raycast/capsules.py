@@ -266,8 +266,17 @@ def pack_scene(scene: RenderScene, size: tuple[int, int]) -> PackedScene:
     ground = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
     reach = np.sqrt(np.maximum((GROUND_REACH * largest) ** 2 - np.maximum(lowest, 0.0) ** 2, 0.0))
     sorter = _CellSorter()
+    # Sort capsules into picture tiles by the exact bounds of their two balls; the hull stays inside
+    axes = np.array([eye.right, eye.up, eye.forward]).T
+    a_low, a_high = _ball_bounds((begins - eye.position) @ axes, radii[:, 0])
+    b_low, b_high = _ball_bounds((ends - eye.position) @ axes, radii[:, 1])
+    # From tangents to pixels; rows go down.
+    low, high = np.minimum(a_low, b_low), np.maximum(a_high, b_high)
+    middle = 0.5 * np.array([eye.width, eye.height])
+    first = middle + np.stack([low[:, 0], -high[:, 1]], axis=1) / eye.per_pixel
+    last = middle + np.stack([high[:, 0], -low[:, 1]], axis=1) / eye.per_pixel
     grids = SceneGrids(
-        sorter.tiles(eye, begins, ends, radii),
+        sorter.add(0.0, 0.0, float(TILE_PX), -(-eye.width // TILE_PX), -(-eye.height // TILE_PX), first, last),
         sorter.cells(begins @ plane, ends @ plane, largest + lamp.softness * drop + 0.01),
         sorter.cells(begins @ ground, ends @ ground, np.where(reach > 0.0, reach, -np.inf)),
         sorter.cells(marks.starts, marks.ends, np.maximum(marks.start_radii, marks.end_radii) + MARK_EDGE_M),
@@ -356,29 +365,17 @@ class _CellSorter:
         self.starts: list[IntArray] = []
         self.items: list[IntArray] = []
 
-    def tiles(self, eye: PackedCamera, begins: FloatArray, ends: FloatArray, radii: FloatArray) -> CellGrid:
-        """Sort capsules into picture tiles by the exact bounds of their two balls; the hull stays inside."""
-        axes = np.array([eye.right, eye.up, eye.forward]).T
-        a_low, a_high = _ball_bounds((begins - eye.position) @ axes, radii[:, 0])
-        b_low, b_high = _ball_bounds((ends - eye.position) @ axes, radii[:, 1])
-        # From tangents to pixels; rows go down.
-        low, high = np.minimum(a_low, b_low), np.maximum(a_high, b_high)
-        middle = 0.5 * np.array([eye.width, eye.height])
-        first = middle + np.stack([low[:, 0], -high[:, 1]], axis=1) / eye.per_pixel
-        last = middle + np.stack([high[:, 0], -low[:, 1]], axis=1) / eye.per_pixel
-        return self._add(0.0, 0.0, float(TILE_PX), -(-eye.width // TILE_PX), -(-eye.height // TILE_PX), first, last)
-
     def cells(self, a: FloatArray, b: FloatArray, reach: FloatArray) -> CellGrid:
         """Sort segments of a plane, widened by ``reach``, into square cells that hold them all."""
         low, high = np.minimum(a, b) - reach[:, None], np.maximum(a, b) + reach[:, None]
         reached = np.isfinite(reach)
         if not reached.any():
-            return self._add(0.0, 0.0, 1.0, 1, 1, low, high)
+            return self.add(0.0, 0.0, 1.0, 1, 1, low, high)
         corner = low[reached].min(axis=0)
         (x, y), (width, height) = corner.tolist(), (high[reached].max(axis=0) - corner).tolist()
         # Cells grow rather than be too many.
         cell = max(CELL_M, float(np.sqrt(width * height / MAX_CELLS)), max(width, height) / MAX_CELLS)
-        return self._add(x, y, cell, int(width / cell) + 1, int(height / cell) + 1, low, high)
+        return self.add(x, y, cell, int(width / cell) + 1, int(height / cell) + 1, low, high)
 
     def neighbours(self, begins: FloatArray, ends: FloatArray, radii: FloatArray) -> int:
         """List for each capsule the others whose contact shadow may reach it; return where the lists begin."""
@@ -394,10 +391,10 @@ class _CellSorter:
         self.items.append(items)
         return first
 
-    def _add(
+    def add(
         self, x: float, y: float, cell: float, columns: int, rows: int, low: FloatArray, high: FloatArray
     ) -> CellGrid:
-
+        """Sort bounds ``(N, 2)`` into the cells of a grid with its corner at ``x``, ``y``."""
         starts, items = fill_grid(
             x, y, 1.0 / cell, columns, rows, np.ascontiguousarray(low), np.ascontiguousarray(high)
         )

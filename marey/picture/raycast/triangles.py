@@ -271,24 +271,19 @@ def render_mesh(
         floor = np.where(below, -slopes / drop, 0.0)
         which[(nearest > floor[:, None]) & below[:, None]] = NOTHING
     packed = PackedMesh(np.ascontiguousarray(mesh.vertices), mesh.normals(), np.ascontiguousarray(mesh.colours), faces)
-    shadows = MeshShadows(
-        *_render_lamp_depth(lamp, mesh.vertices, faces),
-        *_contact_shadow(scene, mesh.vertices, faces, None if standing_m is None else CONTACT_SHARE * standing_m),
-    )
-    shade_mesh(eye, pack_ground(scene), lamp, packed, shadows, which, behind)
-    return np.asarray(encode_srgb(behind), dtype=np.uint8)
-
-
-def _render_lamp_depth(
-    lamp: PackedLight, vertices: FloatArray, faces: NDArray[np.int32]
-) -> tuple[NDArray[np.float32], FloatArray]:
-    """The lamp's depth buffer, and its frame (lowest across and along, cells a metre, slack)."""
-    local = vertices @ np.array([lamp.across, lamp.along, lamp.direction]).T
+    # The lamp's depth buffer, and its frame (lowest across and along, cells a metre, slack)
+    local = mesh.vertices @ np.array([lamp.across, lamp.along, lamp.direction]).T
     low, high = local.min(axis=0), local.max(axis=0)
     per_metre = LAMP_CELLS / max(float((high - low)[:2].max()), 1e-9)
     points = np.column_stack([(local[:, :2] - low[:2]) * per_metre, -local[:, 2]])
     columns, rows = (int(n) + 1 for n in (high - low)[:2] * per_metre)
-    return _rasterise_faces(points, faces, (rows, columns))[0], np.array([low[0], low[1], per_metre, 5.0 / per_metre])
+    shadows = MeshShadows(
+        _rasterise_faces(points, faces, (rows, columns))[0],
+        np.array([low[0], low[1], per_metre, 5.0 / per_metre]),
+        *_contact_shadow(scene, mesh.vertices, faces, None if standing_m is None else CONTACT_SHARE * standing_m),
+    )
+    shade_mesh(eye, pack_ground(scene), lamp, packed, shadows, which, behind)
+    return np.asarray(encode_srgb(behind), dtype=np.uint8)
 
 
 def _contact_shadow(

@@ -53,7 +53,10 @@ class RunContext:
 
     def file(self, key: str) -> str:
         """Path of an uploaded file."""
-        return str(find_upload(self._uploads, key))
+        files = list((self._uploads / key).iterdir()) if key.isalnum() and (self._uploads / key).is_dir() else []
+        if not files:
+            raise InputError(f"there is no uploaded file '{key[:80]}'", "Drop the file again")
+        return str(files[0])
 
     def progress(self, fraction: float, sentence: str, **facts: Any) -> None:
         """Say how far the run is, and what can be drawn of it."""
@@ -64,14 +67,6 @@ class RunContext:
         """Show a motion before the end."""
         if self._show is not None:
             self._show(self._store.put(motion), motion.name)
-
-
-def find_upload(folder: Path, key: str) -> Path:
-    """File of an upload by its id."""
-    files = list((folder / key).iterdir()) if key.isalnum() and (folder / key).is_dir() else []
-    if not files:
-        raise InputError(f"there is no uploaded file '{key[:80]}'", "Drop the file again")
-    return files[0]
 
 
 def list_tools() -> Mapping[str, Tool]:

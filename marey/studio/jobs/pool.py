@@ -8,7 +8,7 @@ import os
 import struct
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -155,28 +155,26 @@ class JobPool:
             while not job.is_over:
                 head = await process.stdout.readexactly(4)
                 data = await process.stdout.readexactly(struct.unpack("<I", head)[0])
-                self._hear(job, msgspec.msgpack.decode(data))
+                message = msgspec.msgpack.decode(data)
+                if job.is_over:
+                    continue
+                match message["event"]:
+                    case "progress":
+                        job.fraction, job.sentence = message["fraction"], message["sentence"]
+                        job.result |= message["facts"]
+                        self._report(job)
+                    case "partial":
+                        partials = {**job.result.get("partials", {}), message["name"]: message["hash"]}
+                        job.result |= {"partial": message["hash"], "partials": partials}
+                        self._report(job)
+                    case "failed":
+                        self._end(job, "failed", message["sentence"], message["fix"])
+                    case _:
+                        job.outcome = dict(message)
+                        self._end(job, "done", message["text"] or "done")
         except (asyncio.IncompleteReadError, ConnectionError):
             return False
         return True
-
-    def _hear(self, job: StudioJob, message: Mapping[str, Any]) -> None:
-        if job.is_over:
-            return
-        match message["event"]:
-            case "progress":
-                job.fraction, job.sentence = message["fraction"], message["sentence"]
-                job.result |= message["facts"]
-                self._report(job)
-            case "partial":
-                partials = {**job.result.get("partials", {}), message["name"]: message["hash"]}
-                job.result |= {"partial": message["hash"], "partials": partials}
-                self._report(job)
-            case "failed":
-                self._end(job, "failed", message["sentence"], message["fix"])
-            case _:
-                job.outcome = dict(message)
-                self._end(job, "done", message["text"] or "done")
 
     def _end(self, job: StudioJob, state: JobState, sentence: str, fix: str = "") -> None:
         job.state, job.sentence, job.fix, job.result = state, sentence, fix, {}

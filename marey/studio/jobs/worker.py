@@ -24,7 +24,6 @@ import numpy as np
 from marey.base import FormatError, InputError, MareyError
 from marey.io import load_character
 from marey.motion import Motion
-from marey.pipeline.tools import ToolResult
 from marey.studio.jobs.context import RunContext, find_tool
 from marey.studio.project.store import MotionArchive
 from marey.studio.protocol.clips import make_header
@@ -40,19 +39,13 @@ def main() -> None:
     requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
 
     def listen() -> None:
-        while (request := read_packet(sys.stdin.buffer)) is not None:
-            requests.put(request)
+        while len(head := sys.stdin.buffer.read(4)) == 4:
+            requests.put(msgspec.msgpack.decode(sys.stdin.buffer.read(struct.unpack("<I", head)[0])))
         os._exit(0)
 
     threading.Thread(target=listen, daemon=True).start()
     while True:
         _answer(requests.get(), answers)
-
-
-def read_packet(file: IO[bytes]) -> Any:
-    """Return the next message, None at the end."""
-    head = file.read(4)
-    return msgspec.msgpack.decode(file.read(struct.unpack("<I", head)[0])) if len(head) == 4 else None
 
 
 def pack_packet(message: Any) -> bytes:
@@ -95,7 +88,21 @@ def _answer(request: Mapping[str, Any], answers: IO[bytes]) -> None:
     try:
         tool, settings = find_tool(request["tool"]), request["settings"]
         result = tool.make(context, settings)
-        kept = keep_result(result, store, folder / "files" / request["job"])
+        # The motions and files of the result are written; the server is told what it needs to know of them
+        target = folder / "files" / request["job"]
+        files: list[dict[str, Any]] = []
+        for number, (title, data) in enumerate(result.files.items()):
+            target.mkdir(parents=True, exist_ok=True)
+            (target / str(number)).write_bytes(data)
+            files.append({"name": title, "size": len(data)})
+        kept = {
+            "motion": None if result.motion is None else describe_motion(result.motion, store),
+            "motions": [describe_motion(motion, store) | {"name": title} for title, motion in result.motions.items()],
+            "table": list(result.table),
+            "text": result.text,
+            "report": result.report,
+            "files": files,
+        }
         uploads = [settings[one.name] for one in tool.parameters if one.kind == "file" and settings.get(one.name)]
         if result.motion is not None or result.motions:
             for key in uploads:
@@ -116,23 +123,6 @@ def explain(error: BaseException) -> dict[str, str]:
     if isinstance(error, MemoryError):
         return {"sentence": "the memory did not suffice", "fix": "Choose a shorter range"}
     return {"sentence": f"an unexpected {type(error).__name__}: {error}", "fix": "Please report it, with the file"}
-
-
-def keep_result(result: ToolResult, store: MotionArchive, folder: Path) -> dict[str, Any]:
-    """Write the motions and files of a result; return what the server needs to know of them."""
-    files: list[dict[str, Any]] = []
-    for number, (name, data) in enumerate(result.files.items()):
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / str(number)).write_bytes(data)
-        files.append({"name": name, "size": len(data)})
-    return {
-        "motion": None if result.motion is None else describe_motion(result.motion, store),
-        "motions": [describe_motion(motion, store) | {"name": name} for name, motion in result.motions.items()],
-        "table": list(result.table),
-        "text": result.text,
-        "report": result.report,
-        "files": files,
-    }
 
 
 def describe_motion(motion: Motion, store: MotionArchive) -> dict[str, Any]:

@@ -168,7 +168,12 @@ def _track(context: ToolContext, settings: Settings) -> ToolResult:
         now = figure.state.time_s
         context.progress(min(now / length, 0.99), f"{mode}: {now:.1f} s of {length:.1f} s")
 
-    options: dict[str, Any] = {"pushes": read_pushes(settings["pushes"]), "on_step": tell}
+    # Pushes of a table with PUSH_COLUMNS
+    pushes: list[Push] = []
+    for row in cast(list[Tree], settings["pushes"] or []):
+        times = {name: float(row[name]) for name in ("start_s", "duration_s", "every_s") if row.get(name) is not None}
+        pushes.append(Push(str(row["joint"]), read_point(row.get("force_n"), "force"), **times))
+    options: dict[str, Any] = {"pushes": pushes, "on_step": tell}
     if settings["modes"]:
         if motion.num_frames <= settings["modes"]:
             raise InputError(f"{settings['modes']} modes from a clip of {motion.num_frames} frames", "Ask for fewer")
@@ -181,15 +186,6 @@ def _track(context: ToolContext, settings: Settings) -> ToolResult:
     report = {"mean_error_cm": 100.0 * float(done.error_m.mean()), "max_error_cm": 100.0 * float(done.error_m.max())}
     words = f"{report['mean_error_cm']:.1f} cm from the clip; {fall or 'stays upright'}"
     return ToolResult(done.motion, text=f"{mode}: {words}", report=report | {"fall": fall})
-
-
-def read_pushes(rows: Any) -> list[Push]:
-    """Pushes of a table with ``PUSH_COLUMNS``."""
-    found: list[Push] = []
-    for row in cast(list[Tree], rows or []):
-        times = {name: float(row[name]) for name in ("start_s", "duration_s", "every_s") if row.get(name) is not None}
-        found.append(Push(str(row["joint"]), read_point(row.get("force_n"), "force"), **times))
-    return found
 
 
 # Soft bodies and muscles

@@ -28,7 +28,7 @@ MAX_CLIPS: Final = 200  # of one file
 
 
 def _import(context: ToolContext, settings: Settings) -> ToolResult:
-    from marey.io import clips, load
+    from marey.io import clips, find_subject, load, load_markers
 
     path = context.file(str(settings["file"] or ""))
     known: dict[str, Any] = {"rate_hz": settings["rate_hz"]}
@@ -47,7 +47,18 @@ def _import(context: ToolContext, settings: Settings) -> ToolResult:
     for number, name in enumerate(wanted):
         stop_if_cancelled(context)
         context.progress(number / len(wanted), f"reading {name or Path(path).name}")
-        motion = _fit_markers(path, known) if is_markers else load(path, clip=name, **known)
+        if is_markers:
+            # A body is fitted to them, as tall as the file says
+            from marey.kinematics import fit_markers
+
+            subject = find_subject(path)
+            fit = fit_markers(load_markers(path, **known), height_m=None if subject is None else subject.height_m)
+            belt = "" if fit.belt is None else f", on a treadmill at {fit.belt.speed_mps:.2f} m/s"
+            note = f"a body was fitted to {len(fit.sites)} markers, {1e3 * fit.rms_m:.1f} mm RMS{belt}"
+            motion = fit.over_ground()
+            motion = replace(motion, load_report=motion.load_report.adding(notes=[note]))
+        else:
+            motion = load(path, clip=name, **known)
         # A clip that is alone in its file is called like the file
         label = str(settings["name"] or Path(path).stem) if len(names) == 1 else str(name)
         found[label] = replace(motion, name=label)
@@ -55,18 +66,6 @@ def _import(context: ToolContext, settings: Settings) -> ToolResult:
     first = next(iter(found.values()))
     text = f"{len(found)} clip{'' if len(found) == 1 else 's'} read"
     return ToolResult(first, rows, text, report={"clips": [n for n in names if n is not None]}, motions=found)
-
-
-def _fit_markers(path: str, known: dict[str, Any]) -> Motion:
-    from marey.io import find_subject, load_markers
-    from marey.kinematics import fit_markers
-
-    subject = find_subject(path)
-    fit = fit_markers(load_markers(path, **known), height_m=None if subject is None else subject.height_m)
-    belt = "" if fit.belt is None else f", on a treadmill at {fit.belt.speed_mps:.2f} m/s"
-    note = f"a body was fitted to {len(fit.sites)} markers, {1e3 * fit.rms_m:.1f} mm RMS{belt}"
-    motion = fit.over_ground()
-    return replace(motion, load_report=motion.load_report.adding(notes=[note]))
 
 
 def describe_motion(motion: Motion) -> dict[str, Any]:

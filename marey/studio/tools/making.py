@@ -30,22 +30,9 @@ from marey.studio.tools.physics import describe_report
 if TYPE_CHECKING:
     from marey.graph import MotionGraph, SearchSolution
     from marey.motion import Motion
-    from marey.world import Sketch
 
 WAY_POINTS: Final = 120  # of the way of a solution that is drawn
 SCHEDULE: Final = (3.0, 2.0, 1.5, 1.2, 1.0)
-
-
-def read_sketch(context: ToolContext, settings: Settings) -> Sketch:
-    """The sketch of a tool's settings, of the project, or a shipped one."""
-    from marey.world import load_sketch, parse_sketch
-
-    tree = settings["sketch"] or (None if settings["shipped"] else context.project.get("sketch"))
-    if not tree and not settings["shipped"]:
-        raise InputError("there is no sketch", "Draw a path, or choose one that ships")
-    if not tree:
-        return load_sketch(settings["shipped"])
-    return parse_sketch(format_toml(cast(Tree, tree)), file="sketch")
 
 
 def _show_sketch(context: ToolContext, settings: Settings) -> ToolResult:
@@ -57,7 +44,13 @@ def _show_sketch(context: ToolContext, settings: Settings) -> ToolResult:
 
 
 def _synthesize(context: ToolContext, settings: Settings) -> ToolResult:
-    sketch = read_sketch(context, settings)
+    # The sketch of a tool's settings, of the project, or a shipped one
+    from marey.world import load_sketch, parse_sketch
+
+    tree = settings["sketch"] or (None if settings["shipped"] else context.project.get("sketch"))
+    if not tree and not settings["shipped"]:
+        raise InputError("there is no sketch", "Draw a path, or choose one that ships")
+    sketch = parse_sketch(format_toml(cast(Tree, tree)), file="sketch") if tree else load_sketch(settings["shipped"])
     graph = None
     wanted = settings["engine"]
     engine = choose_engine(sketch, settings["graph"] or None) if wanted == "auto" else wanted
@@ -69,7 +62,17 @@ def _synthesize(context: ToolContext, settings: Settings) -> ToolResult:
     ways: list[dict[str, Any]] = []
     if engine == "graph":
         least = settings["epsilon"]
-        options |= {"k": settings["k"], "budget_s": settings["budget_s"], "on_solution": _listen(context, ways)}
+
+        # A listener of the search that keeps the way of each solution, and shows all of them
+        def hear(solution: SearchSolution) -> bool:
+            places = solution.places[:: 1 + len(solution.places) // WAY_POINTS]
+            ways.append({"k": solution.k, "cost": solution.cost, "places": np.round(places, 3).tolist()})
+            share = 0.3 + 0.6 * (SCHEDULE[0] - min(max(solution.proved, 1.0), SCHEDULE[0])) / (SCHEDULE[0] - 1.0)
+            bound = f"within {solution.proved:.2f} of the best" if np.isfinite(solution.proved) else "not bounded yet"
+            context.progress(share, f"k = {solution.k}: cost {solution.cost:.2f}, {bound}", ways=ways)
+            return context.cancelled
+
+        options |= {"k": settings["k"], "budget_s": settings["budget_s"], "on_solution": hear}
 
         def show(motion: Motion, found: SearchSolution) -> None:
             context.partial(replace(motion, name=f"k = {found.k}"))
@@ -115,20 +118,6 @@ def _get_graph(context: ToolContext, settings: Settings) -> MotionGraph:
     return demo_graph(on_progress=count)
 
 
-def _listen(context: ToolContext, ways: list[dict[str, Any]]) -> Callable[[SearchSolution], bool]:
-    """A listener of the search that keeps the way of each solution, and shows all of them."""
-
-    def hear(solution: SearchSolution) -> bool:
-        places = solution.places[:: 1 + len(solution.places) // WAY_POINTS]
-        ways.append({"k": solution.k, "cost": solution.cost, "places": np.round(places, 3).tolist()})
-        share = 0.3 + 0.6 * (SCHEDULE[0] - min(max(solution.proved, 1.0), SCHEDULE[0])) / (SCHEDULE[0] - 1.0)
-        bound = f"within {solution.proved:.2f} of the best" if np.isfinite(solution.proved) else "not bounded yet"
-        context.progress(share, f"k = {solution.k}: cost {solution.cost:.2f}, {bound}", ways=ways)
-        return context.cancelled
-
-    return hear
-
-
 # Live walking
 
 
@@ -161,23 +150,32 @@ class WalkSession(LiveSession):
             ahead = [walker.engine.predict(tau) for tau in GHOST_TIMES_S]
             arrays["ghost_roots"] = np.stack([pose.root_position for pose in ahead])
             arrays["ghost_rotations"] = np.stack([pose.rotations.wxyz for pose in ahead])
-        return DragAnswer(arrays, self._facts() | {"refused": refused})
+        # What the page shows beside the figure
+        prints = [[p.side, *p.position.tolist(), p.heading_rad] for p in walker.engine.footprints[-8:]]
+        things = [{"words": one.words, "label": one.label} | _box(one.obstacle) for one in walker.obstacles()]
+        return DragAnswer(
+            arrays,
+            {
+                "time_s": self.step / LIVE_RATE_HZ,
+                "state": walker.engine.state,
+                "speed_mps": walker.engine.speed,
+                "heading_rad": walker.engine.heading_rad,
+                "asked": dict(walker.asked),
+                "styles": dict(walker.styles),
+                "footprints": prints,
+                "obstacles": things,
+                "remarks": list(walker.remarks),
+                "step_ms": walker.step_ms,
+                "characters": [one.name for one in self.walk.walkers],
+                "selected": walker.name,
+            }
+            | {"refused": refused},
+        )
 
     @property
     def is_over(self) -> bool:
         """Never: a walk goes on until somebody ends it."""
         return False
-
-    def _facts(self) -> dict[str, Any]:
-        walker = self.walk.active_character
-        prints = [[p.side, *p.position.tolist(), p.heading_rad] for p in walker.engine.footprints[-8:]]
-        things = [{"words": one.words, "label": one.label} | _box(one.obstacle) for one in walker.obstacles()]
-        return {
-            "time_s": self.step / LIVE_RATE_HZ, "state": walker.engine.state, "speed_mps": walker.engine.speed,
-            "heading_rad": walker.engine.heading_rad, "asked": dict(walker.asked), "styles": dict(walker.styles),
-            "footprints": prints, "obstacles": things, "remarks": list(walker.remarks), "step_ms": walker.step_ms,
-            "characters": [one.name for one in self.walk.walkers], "selected": walker.name,
-        }  # fmt: skip
 
     def end(self, args: Settings) -> ToolResult:
         """The recording of the driven character, and the recipe that gives it again."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 import shutil
 import socket
 import webbrowser
@@ -28,7 +29,7 @@ from marey.studio.project.document import Project
 from marey.studio.protocol.framing import MAX_FRAME_BYTES
 from marey.studio.protocol.messages import StartMessage
 from marey.studio.web.gate import CLOSED, LOOPBACK, Gate, GateMiddleware, keep_token
-from marey.studio.web.hub import FILES, StudioHub, upload_folder
+from marey.studio.web.hub import FILES, UPLOADS, StudioHub
 from marey.studio.web.session import PageSession
 
 STATIC: Final = Path(__file__).with_name("static")
@@ -40,6 +41,7 @@ UNBUILT: Final = (
 MAX_UPLOAD_BYTES: Final = 512 << 20
 MAX_SESSIONS: Final = 64
 MAX_UPLOADS: Final = 8  # at the same time
+MOST_UPLOADS: Final = 200  # kept
 Endpoint = Callable[[Request], Any]
 
 
@@ -133,7 +135,14 @@ class StudioServer:
             return JSONResponse(explain(too_large), 413)
         if self._num_uploads >= MAX_UPLOADS:
             return JSONResponse({"sentence": f"{MAX_UPLOADS} files are coming in", "fix": "Wait for one of them"}, 429)
-        folder = upload_folder(self.hub.project)
+        # An empty folder for the upload; the oldest go when there are many
+        uploads = self.hub.project.folder / UPLOADS
+        uploads.mkdir(exist_ok=True)
+        known = sorted(uploads.iterdir(), key=lambda path: path.stat().st_mtime)
+        for old in known[: max(0, len(known) - MOST_UPLOADS + 1)]:
+            shutil.rmtree(old, ignore_errors=True)
+        folder = uploads / secrets.token_hex(12)
+        folder.mkdir()
         target = folder / f"{stem.strip(' .') or 'file'}{suffix}"
         size, is_whole = 0, False
         self._num_uploads += 1

@@ -62,7 +62,23 @@ class Channel:
         try:
             session: DragSession = self.tool.run(self._context, self.settings)
             if self.tool.kind == "live":
-                self._run_live(session)
+                # A live session runs by the clock, whatever the page asks
+                step, begin_s = 0, time.monotonic()
+                heard_s = begin_s
+                while not self.is_closed and self._end is None and time.monotonic() - heard_s < IDLE_S:
+                    args: Tree = {}
+                    with self._change:
+                        if self._newest is not None:
+                            (_, args), self._newest = self._newest, None
+                            heard_s = time.monotonic()
+                    self._tell(step, session.move(args))
+                    step += 1
+                    late_s = time.monotonic() - begin_s - step * STEP_S
+                    if late_s > 0.25:
+                        # A session that cannot keep up runs slower; it does not catch up in a burst
+                        begin_s += late_s
+                    with self._change:
+                        self._change.wait_for(lambda: self.is_closed or self._end is not None, max(0.0, -late_s))
             else:
                 self._run_drag(session)
             if self._end is not None and not self.is_closed:
@@ -83,24 +99,6 @@ class Channel:
                 assert self._newest is not None
                 (n, args), self._newest = self._newest, None
             self._tell(n, session.move(args))
-
-    def _run_live(self, session: DragSession) -> None:
-        step, begin_s = 0, time.monotonic()
-        heard_s = begin_s
-        while not self.is_closed and self._end is None and time.monotonic() - heard_s < IDLE_S:
-            args: Tree = {}
-            with self._change:
-                if self._newest is not None:
-                    (_, args), self._newest = self._newest, None
-                    heard_s = time.monotonic()
-            self._tell(step, session.move(args))
-            step += 1
-            late_s = time.monotonic() - begin_s - step * STEP_S
-            if late_s > 0.25:
-                # A session that cannot keep up runs slower; it does not catch up in a burst
-                begin_s += late_s
-            with self._change:
-                self._change.wait_for(lambda: self.is_closed or self._end is not None, max(0.0, -late_s))
 
     def _tell(self, n: int, answer: DragAnswer) -> None:
         if not self.is_closed:

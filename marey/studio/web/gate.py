@@ -73,8 +73,14 @@ class Gate:
             name = (urlsplit(f"//{host}").hostname or "").lower()
         except ValueError:
             return False
-        if name not in self._names and not (self.is_remote and _is_address(name)):
-            return False
+        if name not in self._names:
+            if not self.is_remote:
+                return False
+            # From elsewhere by an IP address alone, which no foreign name server can turn elsewhere
+            try:
+                ipaddress.ip_address(name)
+            except ValueError:
+                return False
         origin = headers.get("origin")
         return origin is None or origin in (f"http://{host}", f"https://{host}")
 
@@ -98,15 +104,6 @@ def keep_token(folder: Path) -> str:
     except OSError as error:
         raise WriteError(str(path), error.strerror or str(error)) from error
     return token
-
-
-def _is_address(name: str) -> bool:
-    """Whether a name is an IP address, which no foreign name server can turn elsewhere."""
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
 
 
 class GateMiddleware:

@@ -11,7 +11,6 @@ import secrets
 import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
@@ -32,7 +31,6 @@ from marey.studio.protocol.framing import encode_frame
 
 FILES: Final = "files"  # folders of what jobs made for downloading, and of what was uploaded
 UPLOADS: Final = "uploads"
-MOST_UPLOADS: Final = 200
 THREADS: Final = {"clip": 3, "ask": 3, "edit": 1}
 Answer = TypeVar("Answer")
 
@@ -165,7 +163,10 @@ class StudioHub:
             raise InputError(f"the project has no take '{message.into}'", "Choose one of its takes")
         if message.id in self.pool.jobs:
             raise InputError(f"there is a job '{message.id}'", "Give each start an id of its own")
-        settings = tool.check(fill_motion(tool, message.settings, message.take))
+        # Settings whose main input is the take that the page shows, where nothing else is said
+        names = {parameter.name for parameter in tool.parameters}
+        is_open = message.take and "motion" in names and not message.settings.get("motion")
+        settings = tool.check({**message.settings, "motion": message.take} if is_open else dict(message.settings))
         key = message.id or secrets.token_hex(8)
         request = {
             "job": key if key.isalnum() else secrets.token_hex(8),  # names a folder
@@ -266,13 +267,6 @@ class StudioHub:
             self.keep(tool, outcome, recipe.get("settings", dict(settings)), take, seed=recipe.get("seed", 0))
 
 
-def fill_motion(tool: Tool, settings: Tree, take: str) -> Tree:
-    """Settings whose main input is the take that the page shows, where nothing else is said."""
-    names = {parameter.name for parameter in tool.parameters}
-    is_open = take and "motion" in names and not settings.get("motion")
-    return {**settings, "motion": take} if is_open else dict(settings)
-
-
 def _find_character(characters: dict[str, Any], made: Tree) -> str:
     """Id of the character with these joints and this skin; a new one is put among the others."""
     mesh = made.get("mesh")
@@ -287,15 +281,3 @@ def _find_character(characters: dict[str, Any], made: Tree) -> str:
     name = str(made.get("skeleton") or made["name"] or "character")[:200]
     characters[key] = CharacterEntry(name, made["joints"], made["parents"], made["source"], mesh)
     return key
-
-
-def upload_folder(project: Project) -> Path:
-    """Return an empty folder for one upload; the oldest go when there are many."""
-    folder = project.folder / UPLOADS
-    folder.mkdir(exist_ok=True)
-    known = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime)
-    for old in known[: max(0, len(known) - MOST_UPLOADS + 1)]:
-        shutil.rmtree(old, ignore_errors=True)
-    target = folder / secrets.token_hex(12)
-    target.mkdir()
-    return target

@@ -155,7 +155,18 @@ class PageSession:
         try:
             match message:
                 case messages.HelloMessage():
-                    return self._greet(message)
+                    if not (self._is_known or self._is_token(message.token)):
+                        what, fix = "the token is not that of this studio", "Open the address that it printed"
+                        self.send(messages.RefusedMessage("", what, fix))
+                        return False
+                    if message.version != messages.VERSION:
+                        what = f"this page speaks version {message.version}, the studio version {messages.VERSION}"
+                        self.refuse(InputError(what, "Reload the page"))
+                        return False
+                    self._is_known = self._has_greeted = True
+                    self.send(self._hub.welcome())
+                    self._hub.listeners.add(self)
+                    return True
                 case messages.CommandMessage():
                     self._hub.run(message.name, message.args, self, message.id)
                 case messages.UndoMessage():
@@ -176,21 +187,6 @@ class PageSession:
                     raise AssertionError(f"nobody follows a {type(message).__name__}")
         except Exception as error:  # also a fault of ours must not end the page
             self.refuse(error, key)
-        return True
-
-    def _greet(self, message: messages.HelloMessage) -> bool:
-        if not (self._is_known or self._is_token(message.token)):
-            self.send(
-                messages.RefusedMessage("", "the token is not that of this studio", "Open the address that it printed")
-            )
-            return False
-        if message.version != messages.VERSION:
-            what = f"this page speaks version {message.version}, the studio version {messages.VERSION}"
-            self.refuse(InputError(what, "Reload the page"))
-            return False
-        self._is_known = self._has_greeted = True
-        self.send(self._hub.welcome())
-        self._hub.listeners.add(self)
         return True
 
     # Questions

@@ -18,7 +18,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, FormatError
 from marey.io.binary import AnyPath, format_error, map_file
 from marey.io.laboratory.c3d.parameters import BLOCK, C3dParameters, read_parameters
-from marey.io.sandbox.parent import ChildAnswer, run_reader
+from marey.io.sandbox.parent import run_reader
 
 MAX_C3D_BYTES: Final = 1 << 30
 MAX_FALLBACK_BYTES: Final = 64 << 20  # [byte] of a file that is handed to ezc3d
@@ -156,27 +156,24 @@ def read_with_ezc3d(path: AnyPath) -> C3dContent | None:
     if find_spec("ezc3d") is None or size > MAX_FALLBACK_BYTES:
         return None
     try:
-        found = _take_answer(str(path), run_reader(READER, path, {}, extra=("reading this C3D file", "c3d")))
+        answer = run_reader(READER, path, {}, extra=("reading this C3D file", "c3d"))
+        values: dict[str, Any] = {name: tuple(texts) for name, texts in answer.facts["texts"].items()}
+        shapes: dict[str, tuple[int, ...]] = {}
+        for name, array in answer.arrays.items():
+            if ":" in name:
+                # The format's order: the first dimension varies fastest
+                values[name], shapes[name] = array.ravel(order="F"), array.shape
+        rate = float(np.ravel(values.get("POINT:RATE", [0.0]))[:1].sum())
+        found = None
+        if np.isfinite(rate) and rate > 0.0:
+            positions = np.ascontiguousarray(np.transpose(answer.arrays["points"], (2, 1, 0)))
+            valid = np.isfinite(positions).all(axis=-1) & (np.transpose(answer.arrays["residuals"]) >= 0.0)
+            analog = np.transpose(answer.arrays["analogs"])
+            samples = max(len(analog) // max(len(positions), 1), 1)
+            parameters = C3dParameters(str(path), None, values, shapes)
+            found = C3dContent(parameters, positions, valid, analog, rate, samples, 0, ())
     except FormatError:
         return None
     # Every value takes two bytes at least: more values than that were made up
     is_made_up = found is not None and 2 * (4 * found.valid.size + found.analog.size) > size
     return None if is_made_up else found
-
-
-def _take_answer(path: str, answer: ChildAnswer) -> C3dContent | None:
-    values: dict[str, Any] = {name: tuple(texts) for name, texts in answer.facts["texts"].items()}
-    shapes: dict[str, tuple[int, ...]] = {}
-    for name, array in answer.arrays.items():
-        if ":" in name:
-            # The format's order: the first dimension varies fastest
-            values[name], shapes[name] = array.ravel(order="F"), array.shape
-    rate = float(np.ravel(values.get("POINT:RATE", [0.0]))[:1].sum())
-    if not (np.isfinite(rate) and rate > 0.0):
-        return None
-    positions = np.ascontiguousarray(np.transpose(answer.arrays["points"], (2, 1, 0)))
-    valid = np.isfinite(positions).all(axis=-1) & (np.transpose(answer.arrays["residuals"]) >= 0.0)
-    analog = np.transpose(answer.arrays["analogs"])
-    samples = max(len(analog) // max(len(positions), 1), 1)
-    parameters = C3dParameters(path, None, values, shapes)
-    return C3dContent(parameters, positions, valid, analog, rate, samples, 0, ())

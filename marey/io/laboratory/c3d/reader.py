@@ -7,7 +7,6 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray
 from marey.io.binary import AnyPath, as_format_error, format_error
 from marey.io.conventions import unit_in_metres
 from marey.io.laboratory.c3d.content import C3dContent, read_content
@@ -70,8 +69,19 @@ def load_c3d_markers(
         else:
             positions, valid = content.positions, content.valid
         named = next(iter(parameters.texts("POINT:UNITS")), "").lower()
-        metres, word, doubt = _choose_unit(unit, named, positions, valid)
-        warnings += doubt
+        # Metres in a unit and its word. Widths of fields cut words ("mete"), and some files name none
+        if unit is not None:
+            metres, word = unit_in_metres(unit), unit
+        elif named:
+            whole = next((known for known in _LENGTHS if len(named) > 2 and known.startswith(named)), named)
+            metres, word = unit_in_metres(_LENGTHS.get(whole, whole)), named
+        else:
+            # What spans between a half and twenty units is in metres
+            extent = float(np.ptp(positions[valid], axis=0).max()) if valid.any() else 0.0
+            word = "m" if 0.5 < extent < 20.0 else "mm"
+            metres = unit_in_metres(word)
+            told = "metres are assumed from the size" if word == "m" else "millimetres are assumed"
+            warnings.append(f"the file names no length unit; {told}")
         seen = np.where(valid[..., None], positions, 0.0) * metres
         axes, note, doubt = choose_axes(
             seen, valid, parameters.texts("POINT:X_SCREEN"), parameters.texts("POINT:Y_SCREEN"), up
@@ -121,17 +131,3 @@ def _build_analog(content: C3dContent, rate_hz: float, start_s: float) -> Analog
     units = tuple(texts[c] if c < len(texts) else "" for c in range(count))
     used = tuple(names[c] for c in sorted(plate_channels(parameters, count)))
     return AnalogTracks(names, units, rate_hz * content.samples, content.analog, start_s, used)
-
-
-def _choose_unit(unit: str | None, named: str, positions: FloatArray, valid: BoolArray) -> tuple[float, str, list[str]]:
-    """Metres in a unit, its word, and doubts. Widths of fields cut words ("mete"), and some files name none."""
-    if unit is not None:
-        return unit_in_metres(unit), unit, []
-    if named:
-        whole = next((word for word in _LENGTHS if len(named) > 2 and word.startswith(named)), named)
-        return unit_in_metres(_LENGTHS.get(whole, whole)), named, []
-    # What spans between a half and twenty units is in metres
-    extent = float(np.ptp(positions[valid], axis=0).max()) if valid.any() else 0.0
-    word = "m" if 0.5 < extent < 20.0 else "mm"
-    said = "metres are assumed from the size" if word == "m" else "millimetres are assumed"
-    return unit_in_metres(word), word, [f"the file names no length unit; {said}"]
