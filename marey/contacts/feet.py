@@ -215,8 +215,13 @@ class PlantPlan:
             at = path.ankle[span] + pin[span]
             under = float(floor.under(np.median(at, axis=0)))
             level = float(np.quantile(at[:, 1], 0.25))
+            # Grounds of captures are uneven by millimetres, for which a straight knee would bend by ten degrees
+            flat = at[modes[span] == FLAT, 1]
+            most = settings.uneven_m * size
+            uneven = float(np.clip(np.median(flat) - under, -0.5 * most, most)) if len(flat) else 0.0
             # A foot a little below the floor has sunk into it; one far below it stands on lower ground
-            ground[span] = under if -settings.pit_m * size < level - under < settings.level_m * size else level
+            is_on_floor = -settings.pit_m * size < level - under < settings.level_m * size
+            ground[span] = under + uneven if is_on_floor else level
             places = place_runs(plant, points, path.ankle, float(ground[plant[0].start]))
             placed.append(places)
             for run, place in zip(plant, places, strict=True):

@@ -127,6 +127,8 @@ def hold_feet(
     track = trim_contacts(track, body, heights, touch_m, settings.tilt)
     modes = find_foot_modes(track, round(settings.flicker_s * motion.rate_hz))
     floor = None if floor_m is None else FloorPlane(float(floor_m), np.zeros(2))
+    # Plants on a floor that somebody gave are on it
+    settings = settings if floor is None else replace(settings, uneven_m=0.0)
     feet = PlantedFeet.measure(body, modes, motion.rate_hz, settings, floor=floor, edit=edit)
     feet = feet if shift is None else replace(feet, stand=body.move_by(np.insert(shift, 1, 0.0, axis=1)))
     feet = (feet.keep_soles() if floor is None else feet).release_heels()

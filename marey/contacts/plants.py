@@ -30,6 +30,7 @@ class HoldSettings:
     roll_drift_m: float = 0.15  # the same on its heel or its toes
     yaw_m: float = 0.30  # [m/rad] what a turn of the foot counts: 29 degrees are as far as it may drift
     level_m: float = 0.07  # plants nearer than this to the floor are on it: captures are uneven, steps are higher
+    uneven_m: float = 0.006  # ... and keep this much of their own height over a fitted floor, below it half as much
     pit_m: float = 0.20  # plants below the floor by less than this have sunk into it
     hold_m: float = 0.07  # a foot that lands or leaves is at its place when it is this near, and slides there before
     land_mps: float = 0.0  # ... and one that is slower does not land or leave: it is held where it is
@@ -69,6 +70,7 @@ DEFAULT_HOLD: Final = HoldSettings()
 # floor up to the height at which the detector calls one lifted
 RETARGET_HOLD: Final = HoldSettings(
     level_m=0.08,
+    uneven_m=0.0,
     land_mps=0.5,
     drag=True,
     rest_m=0.0,
