@@ -10,7 +10,9 @@ from oracles.footprints import find_footprints
 
 from marey.base import InputError
 from marey.contacts import slide_mm
+from marey.motion import transform_motion
 from marey.pipeline import synthesize_sketch
+from marey.pipeline.measures import check_motion
 from marey.pipeline.spacetime_engine import (
     STEP_RANGE_M,
     StraightPath,
@@ -18,6 +20,8 @@ from marey.pipeline.spacetime_engine import (
     make_walk_problem,
     plan_footsteps,
 )
+from marey.spacetime import optimize_reduced
+from marey.spacetime.reduced.assembly import choose_settings
 from marey.world import Box, Event, GroundPose, Path, River, Sketch, Stone, Table, Thing, Wall, World
 from marey.world.sketch import KeyPose
 
@@ -128,13 +132,19 @@ def test_a_walk_keeps_to_its_sketch_and_to_the_laws_of_motion(walked):
     assert "spacetime" in walked.sentence
 
 
-@pytest.mark.xfail(strict=True, reason="3.7 m over a way of 2.6 m: swinging soles pass less than 8 mm over the floor")
 def test_feet_of_an_optimised_walk_do_not_scrape(walked):
-    assert walked.errors.scraped_m <= 0.03 * walked.errors.way_m
+    assert walked.errors.scraped_m <= 0.03 * walked.errors.way_m  # captured walks: 1.4 to 2.4 m in 10 m
+    assert not walked.errors.faults and not walked.broken
 
 
-def test_feet_that_scrape_break_the_sketch(walked):
-    assert any("scrape" in text for text in walked.errors.broken)
+def test_feet_without_clearance_scrape_and_break_the_sketch():
+    """3.7 m over a way of 2.6 m: swinging soles pass less than 8 mm over the floor."""
+    problem = make_walk_problem(WALK, StraightPath.from_sketch(WALK))
+    found = optimize_reduced(problem, settings=replace(choose_settings(problem), swing=None))
+    there = transform_motion(found.motion, np.pi / 2.0, np.zeros(3), np.array([1.0, 0.0, 2.0]))
+    check = check_motion(there, WALK)
+    assert check.scraped_m > check.way_m
+    assert any("scrape" in text for text in check.broken)
 
 
 def test_its_steps_are_those_that_were_planned(walked):

@@ -10,8 +10,8 @@ import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.blending import balance_motion
-from marey.graph.arrays import PICK_LEFT, PICK_RIGHT, compose_planar
-from marey.graph.paths import SearchResult
+from marey.graph.arrays import PICK_LEFT, PICK_RIGHT, compose_planar, to_frame, wrap_angles
+from marey.graph.paths import SearchResult, blended_deltas, blended_hands
 from marey.graph.reconstruction.joins import output_times, sample_track
 from marey.graph.reconstruction.track import build_path_track, hold_path_feet, plant_positions, smooth_knees
 from marey.kinematics import PointTask, solve_ik
@@ -31,6 +31,62 @@ class PickTarget:
 
     hand: FloatArray  # (3,) [m]
     root: FloatArray | None = None  # (2,) [m] x, z
+
+
+WEIGHT_SPAN: Final = 1.0 / 9.0  # [-] a weight stays within one step of the search's grid
+NUM_TRIED: Final = 181  # weights looked at; a hand moves by a fraction of a millimetre from one to the next
+MAX_SHIFT_M: Final = 0.02  # [m] by which later footsteps may move: corridors are searched with more room than that
+MAX_TURN_RAD: Final = 0.02
+
+
+def refine_weights(graph: MotionGraph, result: SearchResult, targets: dict[int, FloatArray]) -> SearchResult:
+    """Move weights of blended picks off the search's grid, so that hands come as near to their targets as they can.
+
+    The steps of one blend keep one weight. All that follows is carried along, by 2 cm at most ([Safonova2006]_ A22).
+
+    Args:
+        graph: that was searched.
+        result: of the search.
+        targets: point (3,) [m] for the hand at the end of each of some steps.
+    """
+    for step, target in sorted(targets.items()):
+        steps = result.steps
+        if not steps[step].is_blended:
+            continue
+        # Steps around this one that are blended with its weight or, where the pair is swapped, with what is left of it
+        weight = steps[step].weight
+        alike = [s.is_blended and min(abs(s.weight - weight), abs(1.0 - s.weight - weight)) < 1e-9 for s in steps]
+        first = last = step
+        while first > 0 and alike[first - 1]:
+            first -= 1
+        while last + 1 < len(steps) and alike[last + 1]:
+            last += 1
+        tried = np.clip(weight + WEIGHT_SPAN * np.linspace(-1.0, 1.0, NUM_TRIED), 0.0, 1.0)
+        # Weights of the steps of the run, and anchors from its start to its end, at each weight tried
+        signs = [1.0 if abs(steps[n].weight - weight) < 1e-9 else -1.0 for n in range(first, last + 1)]
+        weights = [steps[n].weight + sign * (tried - weight) for n, sign in enumerate(signs, first)]
+        anchors = [np.tile(steps[first].place, (len(tried), 1))]
+        for n, own in enumerate(weights, first):
+            delta = blended_deltas(graph, np.array([steps[n].edge]), np.array([steps[n].other]), own)[0]
+            anchors.append(compose_planar(anchors[-1], delta))
+        # Distance of the hand from its target at each weight; weights that move the rest too far are out
+        ends = (np.array([graph.arrays.target[edge]]) for edge in (steps[step].edge, steps[step].other))
+        hands = blended_hands(graph, *ends, tried)[0]
+        x, z = compose_planar(anchors[step - first + 1], np.stack([hands[:, 0], hands[:, 2], 0.0 * tried], axis=1)).T[
+            :2
+        ]
+        away = np.linalg.norm(np.stack([x, hands[:, 1], z], axis=1) - target, axis=1)
+        shift = anchors[-1] - result.places[last + 1]
+        is_far = (np.hypot(shift[:, 0], shift[:, 1]) > MAX_SHIFT_M) | (np.abs(wrap_angles(shift[:, 2])) > MAX_TURN_RAD)
+        best = int(np.argmin(np.where(is_far, np.inf, away)))
+        # The run with the best weight, and what follows, carried along rigidly
+        places, rest = result.places.copy(), result.places[last + 1 :]
+        places[first : last + 1] = [anchor[best] for anchor in anchors[:-1]]
+        places[last + 1 :] = compose_planar(anchors[-1][best], to_frame(rest, rest[0]))
+        chosen = {n: float(own[best]) for n, own in enumerate(weights, first)}
+        moved = [replace(s, weight=chosen.get(n, s.weight), place=places[n]) for n, s in enumerate(steps)]
+        result = replace(result, steps=tuple(moved), places=places)
+    return result
 
 
 REACH_EASE_S: Final = 0.4  # [s] over which a hand leaves its own way, and comes back to it
@@ -163,8 +219,9 @@ def rebuild_for_sketch(
 ) -> tuple[Motion, tuple[float, ...]]:
     """As :func:`rebuild_motion`, with hands at the objects of picks and places.
 
-    The search has moved footsteps or weights of blends; the root moves so that the body is balanced (see
-    :func:`marey.blending.balance_motion`), then arm and spine bring the hands to their objects.
+    The search has moved footsteps; weights of blended picks move off its grid (:func:`refine_weights`), the root moves
+    so that the body is balanced (:func:`marey.blending.balance_motion`), then arm and spine bring the hands to their
+    objects.
 
     Returns:
         The motion, and how far [m] each hand is from its thing.
@@ -178,8 +235,10 @@ def _run_stages(
 ) -> tuple[Motion, list[HandTarget], tuple[int, ...]]:
     """The motion, what its hands reach for, and the frames of its constraints."""
     # Targets of the hands, from the picks and places of the sketch, at the frames of the constraints; the root stays
-    # where the sketch says where it is
+    # where the sketch says where it is, and there the search has moved steps or weights already
     targets = find_pick_targets(graph, result, sketch)
+    if refine:
+        result = refine_weights(graph, result, {step: aim.hand for step, aim in targets.items() if aim.root is None})
     pinned = [step for step, target in targets.items() if target.root is not None]
     motion, frames = rebuild_events(graph, result, rate_hz=rate_hz, pinned=pinned if refine else None)
     reaches = [

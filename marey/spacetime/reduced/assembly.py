@@ -40,7 +40,9 @@ from marey.spacetime.reduced.nodes import (
     solver_instants,
 )
 from marey.spacetime.reduced.physics_rows import (
+    CAPTURED_SWING,
     RowContext,
+    SwingClearance,
     clearance_rows,
     com_joint_rows,
     flight_rows,
@@ -72,6 +74,7 @@ class SupportPose:
     rates: FloatArray  # (d,)
 
 
+MAX_TOE_LIFT_RAD: Final = 0.4  # by which the toes of a swinging foot are lifted at an end of a motion
 MAX_GAZE_DOWN_RAD: Final = 0.25  # [rad] below the horizon: people look some metres ahead, not at their feet
 
 
@@ -176,6 +179,27 @@ def place_on_plants(
                 "Put the plants nearer together",
             )
     return SupportPose(q, qd, a, rates)
+
+
+def lift_free_toes(
+    scene: RowContext, seat: SupportPose, contacts: tuple[Contact | None, Contact | None], least_m: float
+) -> SupportPose:
+    """The pose with the ankle of a free foot turned by the least angle that has its toes so far over its stand."""
+    space, floor = scene.space, [contact.position[1] for contact in contacts if contact is not None]
+    if not floor:
+        return seat
+    q, turns = seat.q.copy(), np.linspace(0.0, MAX_TOE_LIFT_RAD, 41)
+    for leg, contact in enumerate(contacts):
+        geometry = space.legs[leg]
+        if contact is not None:
+            continue
+        ankle = int(geometry.dofs[4:7][np.argmax(np.abs(space.tree.axes[geometry.dofs[4:7]][:, 0]))])
+        tried = np.tile(q, (2 * len(turns), 1))
+        tried[:, ankle] += np.stack([turns, -turns], axis=1).ravel()
+        tips = compute_point_positions(space.tree, tried, [int(geometry.dofs[7])], geometry.tip_local[None])[:, 0, 1]
+        high = np.flatnonzero(tips >= min(floor) + least_m)
+        q = tried[high[0] if len(high) else np.argmax(tips)]
+    return replace(seat, q=q)
 
 
 def fix_end(scene: RowContext, seat: SupportPose, *, at_start: bool) -> None:
@@ -303,6 +327,7 @@ class ReducedSettings:
     cuts: tuple[SupportCut, ...] = ()  # rows of supports that earlier solutions passed
     planes: tuple[SeparatingPlane, ...] = ()  # between parts of the body and what earlier solutions entered
     border_weight: float = 0.3
+    swing: SwingClearance | None = None  # by which free feet pass over the floor; None: they may touch it
 
 
 def choose_settings(problem: SpacetimeProblem) -> ReducedSettings:
@@ -312,7 +337,7 @@ def choose_settings(problem: SpacetimeProblem) -> ReducedSettings:
         return ReducedSettings()
     if any(phase.is_flight for phase in problem.phases):
         return ReducedSettings(roll=RUN_ROLL, crouch_m=GAIT_CROUCH_M, lean_m=RUN_LEAN_M)
-    return ReducedSettings(roll=WALK_ROLL, crouch_m=GAIT_CROUCH_M)
+    return ReducedSettings(roll=WALK_ROLL, crouch_m=GAIT_CROUCH_M, swing=CAPTURED_SWING)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -368,6 +393,15 @@ def build_reduced_problem(
         place_on_plants(scene, end_poses[0], layout.contacts[0], "start"),
         place_on_plants(scene, end_poses[1], layout.contacts[-1], "end"),
     )
+    if settings.swing is not None:
+        middle = settings.swing.at(0.5)[1]
+        start, end = (
+            seat if find_end_key(problem, name) else lift_free_toes(scene, seat, contacts, middle)
+            for seat, contacts, name in zip(
+                seats, (layout.contacts[0], layout.contacts[-1]), ("start", "end"), strict=True
+            )
+        )
+        seats = start, end
     # Keep the heel down where the foot is flat, and bound its lift, its strike and the swivel elsewhere
     roll = settings.roll
     variables = scene.variables
@@ -402,7 +436,7 @@ def build_reduced_problem(
         limit_rows(scene, planted=True),
         limit_rows(scene, planted=False),
         upper_body_limit_rows(scene, settings.watched),
-        clearance_rows(scene, floor),
+        clearance_rows(scene, floor, settings.swing),
         *build_key_rows(scene, replace(problem, keys=tuple(inner))),
     ]
     if settings.planes:

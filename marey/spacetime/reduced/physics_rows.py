@@ -223,19 +223,50 @@ def upper_body_limit_rows(scene: RowContext, dofs: tuple[int, ...]) -> ReducedRo
     return coordinate_rows(scene, "joint limit", nodes, columns, ends, mask=mask, is_linear=True)
 
 
-def clearance_rows(scene: RowContext, floor: FloatArray) -> ReducedRows:
-    """Heel and toes of a free foot stay above ``floor`` (N,) [m], the ground under each node."""
-    nodes, edges = scene.nodes, scene.layout.edges
-    rows: list[tuple[int, int, FloatArray]] = []
+@dataclass(frozen=True, slots=True)
+class SwingClearance:
+    """Least heights [m] of a swinging sole over its stand, at equal shares of the swing from lift-off to landing."""
+
+    heel_m: tuple[float, ...]
+    tip_m: tuple[float, ...]
+
+    def at(self, share: float) -> tuple[float, float]:
+        """Of heel and tip of the toes, at a share of the swing."""
+        shares = np.linspace(0.0, 1.0, len(self.heel_m))
+        return float(np.interp(share, shares, self.heel_m)), float(np.interp(share, shares, self.tip_m))
+
+
+CAPTURED_SWING: Final = SwingClearance(
+    heel_m=(0.03, 0.03, 0.03, 0.03, 0.03, 0.03, 0.03, 0.014, 0.01, 0.009, 0.0),
+    tip_m=(0.0, 0.008, 0.03, 0.03, 0.03, 0.03, 0.027, 0.022, 0.03, 0.03, 0.03),
+)
+"""The 5th percentile of 42 captured swings of seven people who walk, by the meter; no more than 3 cm are asked for."""
+
+
+def clearance_rows(scene: RowContext, floor: FloatArray, swing: SwingClearance | None = None) -> ReducedRows:
+    """Heel and toes of a free foot stay above ``floor`` (N,) [m], the ground under each node, by those of a swing."""
+    nodes, layout = scene.nodes, scene.layout
+    rows, least = list[tuple[int, int, FloatArray]](), list[float]()
+    swings = [interval for leg in (0, 1) for interval in layout.legs[leg] if not interval.is_stance]
+    longest = max((layout.edges[i.phases[1]] - layout.edges[i.phases[0]] for i in swings), default=0.0)
     for leg in (0, 1):
         geometry = scene.space.legs[leg]
         for n in np.flatnonzero(nodes.feet[:, leg] == FREE):
             # Where a foot leaves or lands its plant decides
             phase, time = int(nodes.phases[n]), nodes.times[n]
-            if min(abs(time - edges[phase]), abs(time - edges[phase + 1])) >= 1e-9:
-                rows.append((int(n), int(geometry.dofs[6]), geometry.heel_local))
-                rows.append((int(n), int(geometry.dofs[7]), geometry.tip_local))
-    return height_rows(scene, "clearance", rows, floor[[n for n, _, _ in rows]] if rows else np.zeros(0))
+            if min(abs(time - layout.edges[phase]), abs(time - layout.edges[phase + 1])) < 1e-9:
+                continue
+            rows.append((int(n), int(geometry.dofs[6]), geometry.heel_local))
+            rows.append((int(n), int(geometry.dofs[7]), geometry.tip_local))
+            # A swing that the motion begins or ends with is a part of one as long as the longest
+            first, last = layout.interval_of(leg, phase).phases
+            share = (time - layout.edges[first]) / longest
+            share = 1.0 - (layout.edges[last] - time) / longest if first == 0 else share
+            # A foot that is free all the time does not swing
+            is_low = swing is None or (first, last) == (0, layout.num_phases)
+            over = (0.0, 0.0) if is_low else swing.at(float(share))
+            least += [float(floor[n]) + height for height in over]
+    return height_rows(scene, "clearance", rows, np.array(least))
 
 
 def height_rows(
