@@ -17,6 +17,39 @@ CUTOFF = 1e-8  # [-] squared singular values below this part of the largest coun
 
 
 @kernel
+def solve_truncated_inverse(at: DenseModel, cutoff: float) -> float:
+    """Write the least step with J step = e, as far as singular values allow; return what of e is out of reach."""
+    J, e, free, step, rows = at.J, at.e, at.free, at.step, at.J.shape[0]
+    # J J^T of the free coordinates, and its eigenvectors
+    A = np.zeros((rows, rows))
+    for r in range(rows):
+        for c in range(r + 1):
+            total = 0.0
+            for n in range(J.shape[1]):
+                if free[n]:
+                    total += J[r, n] * J[c, n]
+            A[r, c] = A[c, r] = total
+    values, vectors = np.linalg.eigh(A)
+    # (J J^T)^+ e; what lies along the small eigenvalues is out of reach
+    y, missed = np.zeros(rows), 0.0
+    for k in range(rows):
+        part = 0.0
+        for r in range(rows):
+            part += vectors[r, k] * e[r]
+        if values[k] > cutoff * max(values[rows - 1], 1e-300):
+            for r in range(rows):
+                y[r] += vectors[r, k] * part / values[k]
+        else:
+            missed += part * part
+    for n in range(J.shape[1]):
+        step[n] = 0.0
+        if free[n]:
+            for r in range(rows):
+                step[n] += J[r, n] * y[r]
+    return np.sqrt(missed)
+
+
+@kernel
 def solve_damped_step(at: DenseModel, damping: float, is_relative: bool, metric: FloatArray, step: FloatArray) -> None:
     """Write the step of (J^T J + s + damping D) step = -g / 2 on the free coordinates, inside their room.
 
@@ -139,35 +172,7 @@ def compute_step(method: int, option: float, damping: float, radius: float, at: 
         solve_damped_step(at, 1e-6, False, metric, newton)
         compute_dogleg_step(at, newton, radius)
     else:
-        # The least step with J step = e, as far as singular values allow, and what of e is out of reach
-        J, e, free, step, rows = at.J, at.e, at.free, at.step, at.J.shape[0]
-        # J J^T of the free coordinates, and its eigenvectors
-        A = np.zeros((rows, rows))
-        for r in range(rows):
-            for c in range(r + 1):
-                total = 0.0
-                for n in range(J.shape[1]):
-                    if free[n]:
-                        total += J[r, n] * J[c, n]
-                A[r, c] = A[c, r] = total
-        values, vectors = np.linalg.eigh(A)
-        # (J J^T)^+ e; what lies along the small eigenvalues is out of reach
-        y, rest = np.zeros(rows), 0.0
-        for k in range(rows):
-            part = 0.0
-            for r in range(rows):
-                part += vectors[r, k] * e[r]
-            if values[k] > CUTOFF * max(values[rows - 1], 1e-300):
-                for r in range(rows):
-                    y[r] += vectors[r, k] * part / values[k]
-            else:
-                rest += part * part
-        for n in range(J.shape[1]):
-            step[n] = 0.0
-            if free[n]:
-                for r in range(rows):
-                    step[n] += J[r, n] * y[r]
-        missed = np.sqrt(rest)
+        missed = solve_truncated_inverse(at, CUTOFF)
         if method == MEREDITH_MADDOCK:
             # Halved while what is out of reach would be missed by more than the tolerance
             part = 1.0
