@@ -56,20 +56,18 @@ def guard_room(room: str) -> None:
             guarded.__module__ = room  # where pickle finds it
             setattr(module, name, guarded)
         elif isinstance(value, type) and not issubclass(value, (BaseException, Enum, tuple)):
-            _guard_class(cast(Any, value))
-
-
-def _guard_class(kind: Any) -> None:
-    label, is_data = str(kind.__name__), hasattr(kind, "__dataclass_fields__")
-    members = dict(cast("dict[str, Any]", vars(kind)))
-    for name, member in members.items():
-        # Constructors of settings, and of classes that are no plain data: data check themselves
-        if name.startswith("_") and not (name == "__init__" and (label.endswith("Settings") or not is_data)):
-            continue
-        function: Any = getattr(member, "__func__", member)  # of class and static methods
-        if isinstance(function, FunctionType) and not getattr(function, "__isabstractmethod__", False):
-            guarded = guard_function(function)
-            setattr(kind, name, type(member)(guarded) if function is not member else guarded)
+            # Constructors and methods of a class
+            kind = cast(Any, value)
+            label, is_data = str(kind.__name__), hasattr(kind, "__dataclass_fields__")
+            members = dict(cast("dict[str, Any]", vars(kind)))
+            for title, member in members.items():
+                # Constructors of settings, and of classes that are no plain data: data check themselves
+                if title.startswith("_") and not (title == "__init__" and (label.endswith("Settings") or not is_data)):
+                    continue
+                function: Any = getattr(member, "__func__", member)  # of class and static methods
+                if isinstance(function, FunctionType) and not getattr(function, "__isabstractmethod__", False):
+                    checked = guard_function(function)
+                    setattr(kind, title, type(member)(checked) if function is not member else checked)
 
 
 def guard_function(function: Function) -> Function:
@@ -247,10 +245,23 @@ def _fits(value: Any, tree: ast.expr, spaces: Mapping[str, Any], wanted: list[st
     name = ast.unparse(tree)
     if name in ARRAYS:
         wanted.append(f"an array of {ARRAYS[name]}")
-        return _is_array(value) and (name == "ArrayLike" or isinstance(value, np.ndarray))
+        # Finite numbers, or what can be made an array of them
+        try:
+            array = np.asarray(value)
+        except (TypeError, ValueError, OverflowError):
+            return False
+        is_finite = array.dtype.kind in "fiub" and array.size > 0 and bool(np.isfinite(array).all())
+        return is_finite and (name == "ArrayLike" or isinstance(value, np.ndarray))
     if name in SCALARS:
         wanted.append(SCALARS[name])
-        return _is_scalar(value, name)
+        if name == "float":
+            return isinstance(value, Real) and math.isfinite(value) and abs(float(value)) <= LARGEST
+        if name == "int":
+            return isinstance(value, Integral) and abs(int(value)) <= LARGEST
+        if name == "str":
+            return isinstance(value, str) and "\0" not in value  # which no path and no name may hold
+        kinds: dict[str, Any] = {"bool": (bool, np.bool_), "bytes": bytes, "None": type(None)}
+        return isinstance(value, kinds[name])
     known = _resolve(name, spaces)
     if isinstance(known, type) and known is not object:
         wanted.append(f"a {known.__name__}" if known not in (Path,) else "a path")
@@ -259,7 +270,16 @@ def _fits(value: Any, tree: ast.expr, spaces: Mapping[str, Any], wanted: list[st
         except TypeError:  # a protocol whose members cannot be asked for
             return True
     if known is not None and get_origin(known) is not None:  # an alias such as AnyPath = str | PathLike
-        return _fits_alias(value, known, spaces, wanted)
+        # A type that is known
+        arguments = get_args(known)
+        if get_origin(known) is Literal:
+            wanted.append(f"one of {', '.join(map(str, arguments))}")
+            return any(type(value) is type(choice) and value == choice for choice in arguments)
+        try:
+            parsed = ast.parse(str(known), mode="eval").body
+        except SyntaxError:
+            return True
+        return _fits(value, parsed, spaces, wanted)
     return True
 
 
@@ -304,19 +324,6 @@ def _fits_generic(value: Any, tree: ast.Subscript, spaces: Mapping[str, Any], wa
     return True
 
 
-def _fits_alias(value: Any, alias: Any, spaces: Mapping[str, Any], wanted: list[str]) -> bool:
-    """As :func:`_fits`, of a type that is known."""
-    arguments = get_args(alias)
-    if get_origin(alias) is Literal:
-        wanted.append(f"one of {', '.join(map(str, arguments))}")
-        return any(type(value) is type(choice) and value == choice for choice in arguments)
-    try:
-        tree = ast.parse(str(alias), mode="eval").body
-    except SyntaxError:
-        return True
-    return _fits(value, tree, spaces, wanted)
-
-
 def _resolve(name: str, spaces: Mapping[str, Any]) -> Any:
     """What a name of an annotation means: in the module of the function, as a built-in, or in a room."""
     first, *rest = name.split(".")
@@ -337,23 +344,3 @@ def _resolve(name: str, spaces: Mapping[str, Any]) -> Any:
                 return None
         found = getattr(found, part, None)
     return found
-
-
-def _is_scalar(value: Any, name: str) -> bool:
-    if name == "float":
-        return isinstance(value, Real) and math.isfinite(value) and abs(float(value)) <= LARGEST
-    if name == "int":
-        return isinstance(value, Integral) and abs(int(value)) <= LARGEST
-    if name == "str":
-        return isinstance(value, str) and "\0" not in value  # which no path and no name may hold
-    kinds: dict[str, Any] = {"bool": (bool, np.bool_), "bytes": bytes, "None": type(None)}
-    return isinstance(value, kinds[name])
-
-
-def _is_array(value: Any) -> bool:
-    """Whether a value is an array of finite numbers, or can be made one."""
-    try:
-        array = np.asarray(value)
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return array.dtype.kind in "fiub" and array.size > 0 and bool(np.isfinite(array).all())

@@ -78,7 +78,22 @@ def parse_toml(text: str, file: str, *, positive: frozenset[str] = frozenset()) 
         what = re.sub(r" \(at .*\)", "", str(error)) or "the file is nested too deeply"
         line = int(found[1]) if found else text.count("\n") + 1
         raise FormatError(what[0].lower() + what[1:], file, line, "Correct the TOML syntax") from None
-    return data, TomlLocation(file, _find_key_lines(text), positive=positive)
+    # Line of every table header and key, by a scan that knows enough TOML to find them
+    lines: dict[tuple[str, int, str], int] = {}
+    counts: dict[str, int] = {}
+    table, number = "", 0
+    for line, row in enumerate(text.splitlines(), start=1):
+        if header := re.match(r"\s*(\[{1,2})\s*([\w.-]+)\s*\]", row):
+            # A header: [[list]] counts its tables, [table] is the first of its name
+            table = header[2]
+            number = counts.get(table, 0) if header[1] == "[[" else 0
+            counts[table] = number + 1
+            lines.setdefault((table, number, ""), line)
+        elif key := re.match(r"\s*([\w-]+)\s*=", row):
+            lines.setdefault((table, number, key[1]), line)
+            if not table:
+                lines.setdefault((key[1], 0, ""), line)
+    return data, TomlLocation(file, lines, positive=positive)
 
 
 def read_records(data: Mapping[str, Any], key: str, kind: type[Record], place: TomlLocation) -> tuple[Record, ...]:
@@ -219,25 +234,3 @@ def _read_value(value: Any, wanted: Any, key: str, place: TomlLocation) -> Any:
     if wanted is int and number != int(number):
         place.fail(f"'{key}' is {value}, not a whole number", "Write a whole number", key)
     return int(number) if wanted is int else number
-
-
-def _find_key_lines(text: str) -> dict[tuple[str, int, str], int]:
-    """Line of every table header and key, by a scan that knows enough TOML to find them.
-
-    Tables below a list, ``[[phase.contact]]``, are counted through the whole file.
-    """
-    lines: dict[tuple[str, int, str], int] = {}
-    counts: dict[str, int] = {}
-    table, number = "", 0
-    for line, row in enumerate(text.splitlines(), start=1):
-        if header := re.match(r"\s*(\[{1,2})\s*([\w.-]+)\s*\]", row):
-            # A header: [[list]] counts its tables, [table] is the first of its name
-            table = header[2]
-            number = counts.get(table, 0) if header[1] == "[[" else 0
-            counts[table] = number + 1
-            lines.setdefault((table, number, ""), line)
-        elif key := re.match(r"\s*([\w-]+)\s*=", row):
-            lines.setdefault((table, number, key[1]), line)
-            if not table:
-                lines.setdefault((key[1], 0, ""), line)
-    return lines

@@ -36,8 +36,20 @@ def studio(
     folders = [path for path in paths or () if path not in clips]
     if len(folders) > 1:
         raise InputError(f"{len(folders)} folders are more than one project", "Give one folder, and files")
+    # The folder that is named, else the user's own: MAREY_PROJECT, or where the system keeps data of programs
+    project: str | Path
+    if folders:
+        project = folders[0]
+    elif own := os.environ.get("MAREY_PROJECT"):
+        project = Path(own)
+    elif sys.platform == "win32":
+        project = Path(os.environ.get("APPDATA", str(Path.home()))) / "marey" / "project"
+    elif sys.platform == "darwin":
+        project = Path.home() / "Library" / "Application Support" / "marey" / "project"
+    else:
+        project = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "marey" / "project"
     serve_project(
-        folders[0] if folders else _own_project(),
+        project,
         clips,
         host=host,
         port=port,
@@ -46,14 +58,3 @@ def studio(
         max_upload_mb=max_upload_mb,
         tell=typer.echo,
     )
-
-
-def _own_project() -> Path:
-    """Folder of the user's own project: ``MAREY_PROJECT``, or where the system keeps data of programs."""
-    if own := os.environ.get("MAREY_PROJECT"):
-        return Path(own)
-    if sys.platform == "win32":
-        return Path(os.environ.get("APPDATA", str(Path.home()))) / "marey" / "project"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "marey" / "project"
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "marey" / "project"

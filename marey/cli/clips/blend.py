@@ -11,7 +11,6 @@ from marey.cli.common import load_clip, print_json, remark, warn, write_motion, 
 from marey.cli.options import Count, Json, MotionOut, ReadOptions, Strip, flat_options, option
 
 if TYPE_CHECKING:
-    from marey.blending import BlendResult
     from marey.motion import Motion
 
 ROOTS = ("auto", "com", "root")
@@ -76,7 +75,41 @@ def blend(
     write_motion(result.motion, out)
     write_strip(result.motion, strip, count)
     if json:
-        print_json({"clips": clips, "out": out, "weights": shares, "predicted": faults, **_blend_facts(result)})
+        # The report as plain JSON values, with measures of every phase of the result that is long enough
+        from dataclasses import asdict
+
+        from marey.blending import check_contact, check_flight, cut_phases
+
+        measured: list[dict[str, Any]] = []
+        # Flights must fall freely, planted feet must not slide
+        for phase in cut_phases(result.motion, clean=False):
+            is_flight, frames = phase.kind == "flight", phase.motion.num_frames
+            facts: dict[str, Any] = {
+                "kind": phase.kind,
+                "start_s": phase.start / result.motion.rate_hz,
+                "frames": frames,
+            }
+            if is_flight and frames >= MIN_FLIGHT_FRAMES:
+                facts |= asdict(check_flight(phase.motion))
+            elif phase.feet and frames >= MIN_STANCE_FRAMES:
+                facts |= asdict(check_contact(phase.motion))
+            measured.append(facts)
+        report = result.report
+        print_json(
+            {
+                "clips": clips,
+                "out": out,
+                "weights": shares,
+                "predicted": faults,
+                "num_frames": result.motion.num_frames,
+                "duration_s": result.motion.duration_s,
+                "valid": report.is_valid,
+                "problems": list(report.problems),
+                "phases": [asdict(phase) for phase in report.phases],
+                "velocity_jumps": [boundary.velocity_jump.tolist() for boundary in report.boundaries],
+                "measured": measured,
+            }
+        )
     else:
         verdict = "valid" if result.report.is_valid else f"{len(result.report.problems)} faults"
         phases = len(result.report.phases)
@@ -110,31 +143,3 @@ def _trim_to_common_contacts(motions: Sequence[Motion]) -> list[Motion]:
             remark(f"cut the clips to the {len(run)} phases that they share ({'|'.join(run)})")
         return trimmed
     return list(motions)  # nothing in common: the blend refuses them and names both sequences
-
-
-def _blend_facts(result: BlendResult) -> dict[str, Any]:
-    """The report as plain JSON values, with measures of every phase of the result that is long enough."""
-    from dataclasses import asdict
-
-    from marey.blending import check_contact, check_flight, cut_phases
-
-    measured: list[dict[str, Any]] = []
-    # Flights must fall freely, planted feet must not slide
-    for phase in cut_phases(result.motion, clean=False):
-        is_flight, frames = phase.kind == "flight", phase.motion.num_frames
-        facts: dict[str, Any] = {"kind": phase.kind, "start_s": phase.start / result.motion.rate_hz, "frames": frames}
-        if is_flight and frames >= MIN_FLIGHT_FRAMES:
-            facts |= asdict(check_flight(phase.motion))
-        elif phase.feet and frames >= MIN_STANCE_FRAMES:
-            facts |= asdict(check_contact(phase.motion))
-        measured.append(facts)
-    report = result.report
-    return {
-        "num_frames": result.motion.num_frames,
-        "duration_s": result.motion.duration_s,
-        "valid": report.is_valid,
-        "problems": list(report.problems),
-        "phases": [asdict(phase) for phase in report.phases],
-        "velocity_jumps": [boundary.velocity_jump.tolist() for boundary in report.boundaries],
-        "measured": measured,
-    }

@@ -182,28 +182,24 @@ def track(
         raise typer.Exit(1)
 
 
-def _parse_place(text: str, focal_px: float, size: tuple[int, int]) -> CalibratedCamera:
-    """Read a camera from X,Y,Z:X,Y,Z, both ends of the line of sight."""
+def _read_cameras(texts: Sequence[str], focal_px: float, size: tuple[int, int]) -> list[CalibratedCamera]:
+    """Read cameras from files, or from X,Y,Z:X,Y,Z, both ends of the line of sight."""
     import numpy as np
 
-    from marey.tracking import CalibratedCamera, Camera
-
-    try:
-        position, target = ([float(part) for part in end.split(",")] for end in text.split(":"))
-    except ValueError:
-        position, target = [], []
-    if len(position) != 3 or len(target) != 3:
-        raise typer.BadParameter(f"'{text}' is no camera; give a file, or X,Y,Z:X,Y,Z: from where and at what.")
-    return CalibratedCamera.from_camera(Camera(np.array(position), np.array(target), focal_px, size))
-
-
-def _read_cameras(texts: Sequence[str], focal_px: float, size: tuple[int, int]) -> list[CalibratedCamera]:
-    from marey.tracking import load_cameras
+    from marey.tracking import CalibratedCamera, Camera, load_cameras
 
     found: list[CalibratedCamera] = []
     for text in texts:
-        is_file = Path(text).suffix.lower() in (".json", ".toml")
-        found += load_cameras(text) if is_file else [_parse_place(text, focal_px, size)]
+        if Path(text).suffix.lower() in (".json", ".toml"):
+            found += load_cameras(text)
+            continue
+        try:
+            position, target = ([float(part) for part in end.split(",")] for end in text.split(":"))
+        except ValueError:
+            position, target = [], []
+        if len(position) != 3 or len(target) != 3:
+            raise typer.BadParameter(f"'{text}' is no camera; give a file, or X,Y,Z:X,Y,Z: from where and at what.")
+        found.append(CalibratedCamera.from_camera(Camera(np.array(position), np.array(target), focal_px, size)))
     return found
 
 

@@ -94,7 +94,13 @@ def muscle(
         else:
             from marey.muscle import draw_muscle_strip, estimate_activations
 
-            carried = {f"{side}_wrist": mass for side, mass in parse_burdens(carry or [])}
+            # Mass [kg] of what hands carry, by wrist
+            carried: dict[str, float] = {}
+            for text in carry or []:
+                side, _, mass = text.partition("=")
+                if side not in ("left", "right") or not mass.replace(".", "", 1).isdigit():
+                    raise typer.BadParameter(f"'{text}' is no burden; write left=5 or right=2.5 [kg].")
+                carried[f"{side}_wrist"] = float(mass)
             track = estimate_activations(motion, carried_kg=carried, co_contraction=co_contraction)
             for target in (out, strip):
                 if target is None:
@@ -185,17 +191,6 @@ def _play_scene(
         for sentence in film.failed:
             warn(f"{scene}: {sentence}")
         raise typer.Exit(1)
-
-
-def parse_burdens(texts: list[str]) -> list[tuple[str, float]]:
-    """Side and mass [kg] of what hands carry."""
-    found: list[tuple[str, float]] = []
-    for text in texts:
-        side, _, mass = text.partition("=")
-        if side not in ("left", "right") or not mass.replace(".", "", 1).isdigit():
-            raise typer.BadParameter(f"'{text}' is no burden; write left=5 or right=2.5 [kg].")
-        found.append((side, float(mass)))
-    return found
 
 
 def parse_goal(text: str) -> tuple[float, str | tuple[float, ...], tuple[float, ...]]:

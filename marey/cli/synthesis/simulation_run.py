@@ -321,7 +321,14 @@ def _simulate_controlled(setup: SimulationSetup) -> SimulationRun:
         tell(round(figure.state.time_s / dt), steps)
 
     clip = _cut_start(setup)
-    weights = _parse_weights(options)
+    # Weights of tracking, with those that --weight NAME=VALUE and --no-momentum change
+    given: dict[str, float] = {} if options.momentum else {"momentum": 0.0}
+    for text in options.weight or ():
+        name, _, value = text.partition("=")
+        if name not in TrackWeights.__slots__:
+            raise UnknownNameError("weight", name, "tracking", TrackWeights.__slots__)
+        given[name] = _parse_number(value, f"weight '{name}'", "Write NAME=VALUE, for example pose=200")
+    weights = TrackWeights(**given)
     controller = Controller(
         simulator,
         relaxation=options.relaxation,
@@ -354,17 +361,6 @@ def _simulate_controlled(setup: SimulationSetup) -> SimulationRun:
     near = f"{facts['mean_error_cm']:.1f} cm from the clip" if facts["mode"] == "track" else "balances"
     sentence = f"{facts['mode']}: {facts['seconds']:g} s in {facts['num_dof']} degrees of freedom, {near}; {words}"
     return replace(run, facts=facts, sentence=sentence)
-
-
-def _parse_weights(options: SimulationOptions) -> TrackWeights:
-    """Weights of tracking, with those that ``--weight NAME=VALUE`` and ``--no-momentum`` change."""
-    given: dict[str, float] = {} if options.momentum else {"momentum": 0.0}
-    for text in options.weight or ():
-        name, _, value = text.partition("=")
-        if name not in TrackWeights.__slots__:
-            raise UnknownNameError("weight", name, "tracking", TrackWeights.__slots__)
-        given[name] = _parse_number(value, f"weight '{name}'", "Write NAME=VALUE, for example pose=200")
-    return TrackWeights(**given)
 
 
 def _cut_start(setup: SimulationSetup) -> Motion:
