@@ -273,7 +273,7 @@ def find_segments(
         shape: of the canonical human, or of a skeleton with its roles at rest in a T-pose.
         places: ``(F, M, 3)`` [m] of sample frames.
         seen: ``(F, M)``.
-        forward: from :func:`find_forward`.
+        forward: horizontal direction ``(3,)`` in which the body walks, as long as it is sure; zero where it does not.
         height_m: stature, where it is known.
         reference: the most upright of the frames.
 

@@ -53,7 +53,7 @@ def minimise_ilqr(search: ControlSearch) -> None:
     for _ in range(search.max_iterations):
         # Derivatives of every step by state (m, m) and by control (m, s).
         both = (problem.system.jvp(states[t], controls[t], t, states[t + 1], dq, da) for t in range(problem.steps))
-        slopes = [(J[:, :m], J[:, m:]) for J in both]
+        slopes: StepJacobians = [(J[:, :m], J[:, m:]) for J in both]
         found = None
         while found is None and damping <= MAX_DAMPING:
             # From the last step to the first: value of the rest of the motion, and the best control before it
