@@ -24,6 +24,7 @@ from marey.cli.options import ReadOptions, check_motion_file
 
 if TYPE_CHECKING:
     from marey.kinematics.markers import MarkerFit
+    from marey.locomotion import Slope, Stairs
     from marey.motion import Motion
     from marey.world import Sketch, World
 
@@ -31,6 +32,7 @@ LOG = logging.getLogger("marey")
 TRACEBACK = 5  # level of the log below DEBUG: tracebacks of errors
 AS_GUESSED = ReadOptions()
 MARKER_SUFFIXES = (".c3d", ".trc")
+GROUND_START_M = 2.0  # [m] from the start of a script to its slope or stairs
 LONG_NUMBER = re.compile(r"(?<![\w./-])-?\d+\.\d{6,}(?:e-?\d+)?(?![\w.]*\w)")
 
 
@@ -358,3 +360,17 @@ def judge_motion(motion: Motion, *, is_required: bool) -> tuple[dict[str, Any], 
     report = check_validity(motion, Body.from_motion(motion))
     fault = find_validity_fault(report.valid_fraction, is_required=True, is_valid=report.is_valid)
     return {"valid_fraction": report.valid_fraction, "valid": report.is_valid}, fault
+
+
+def make_ground(
+    slope_deg: float | None, stairs: tuple[float, float, int] | None, start_m: float = GROUND_START_M,
+    heading_rad: float = 0.0,
+) -> Slope | Stairs | None:  # fmt: skip
+    """Make the slope or the stairs of an option, so far ahead of the origin; nothing for a level floor."""
+    from math import radians
+
+    from marey.locomotion import Slope, Stairs
+
+    if slope_deg is not None:
+        return Slope(radians(slope_deg), start_m, heading_rad=heading_rad)
+    return None if stairs is None else Stairs(*stairs, start_m, heading_rad)

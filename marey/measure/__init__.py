@@ -3,6 +3,7 @@
 from marey.base import guard_room
 from marey.measure.faults import Fault
 from marey.measure.measurement import LEAST_METER_FRAMES, MeasuredFigure, Measurement, measure_motion
+from marey.measure.obstacles import MeasuredGround
 from marey.measure.reference import compare_frames, compute_l2, compute_npss
 from marey.measure.settings import MeterSettings
 from marey.measure.typical import KINDS, read_typical
@@ -12,6 +13,7 @@ __all__ = [
     "LEAST_METER_FRAMES",
     "Fault",
     "MeasuredFigure",
+    "MeasuredGround",
     "Measurement",
     "MeterSettings",
     "compare_frames",

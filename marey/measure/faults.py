@@ -11,7 +11,7 @@ from marey.base import BoolArray, FloatArray
 from marey.measure.feet import STAIR_M, FootMeasures
 from marey.measure.flights import FlightArc
 from marey.measure.limbs import LimbMeasures
-from marey.measure.obstacles import ObstacleContact, measure_rests
+from marey.measure.obstacles import MeasuredGround, ObstacleContact, measure_rests
 from marey.measure.settings import MeterSettings
 from marey.measure.tracks import SIDES, MeasuredBody
 from marey.motion import find_runs
@@ -47,6 +47,7 @@ def find_faults(
     contacts: tuple[ObstacleContact, ...],
     world: World | None,
     settings: MeterSettings,
+    ground: MeasuredGround | None = None,
 ) -> tuple[Fault, ...]:
     """Everything that is beyond the limits of the settings, in order of time."""
     # Limbs that bend backwards, or whose bend plane turns at once
@@ -62,7 +63,7 @@ def find_faults(
             text = f"bend plane of the {name} turns by {size:.0f}° within a frame"
             flips.append(_fault(tracks, "flip", limb.name, int(frame), int(frame) + 1, size, text))
     faults = [
-        *_find_floats(tracks, feet, world, settings),
+        *_find_floats(tracks, feet, world, settings, ground),
         *_find_slides(tracks, feet, settings),
         *bends,
         *flips,
@@ -121,19 +122,23 @@ def _fault(tracks: MeasuredBody, kind: str, part: str, start: int, stop: int, si
 
 
 def _find_floats(
-    tracks: MeasuredBody, feet: FootMeasures, world: World | None, settings: MeterSettings
+    tracks: MeasuredBody,
+    feet: FootMeasures,
+    world: World | None,
+    settings: MeterSettings,
+    ground: MeasuredGround | None,
 ) -> Iterator[Fault]:
-    """Feet that rest above or below what there is to stand on; without a world that is the floor at height zero."""
+    """Feet that rest above or below what there is to stand on: the floor at height zero, if nothing else is given."""
     apart = np.zeros((tracks.num_frames, 2))
     whole = [step for step in feet.steps if step.is_whole]
-    gaps = measure_rests(tracks, feet, world)
+    gaps = measure_rests(tracks, feet, world, ground)
     # Single steps differ more than whole clips do
     is_all = len(gaps) > 0 and abs(float(np.median(gaps))) > settings.most_median_float_m
     # A body that is as high over a single raised sole as over the others stands on a thing that nobody told
     reaches = [float(tracks.pelvis[s.slowest, 1] - tracks.soles[s.slowest, s.side, :, 1].min()) for s in whole]
     is_carried = np.array(reaches) > settings.carried_share * np.median(reaches) if reaches else np.zeros(0, dtype=bool)
     for step, gap, carried in zip(whole, gaps, is_carried, strict=True):
-        on_thing = carried and gap > 0.0 and not is_all and world is None
+        on_thing = carried and gap > 0.0 and not is_all and world is None and ground is None
         apart[step.start : step.stop, step.side] = 0.0 if on_thing else gap
     most = settings.most_median_float_m if is_all else settings.most_float_m
     for sign, words in ((1.0, "above"), (-1.0, "below")):

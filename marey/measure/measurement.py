@@ -14,7 +14,7 @@ from marey.measure.faults import Fault, find_faults
 from marey.measure.feet import FootMeasures, measure_feet
 from marey.measure.flights import find_flight_arcs
 from marey.measure.limbs import measure_limbs, measure_turns
-from marey.measure.obstacles import find_obstacle_contacts, measure_rests
+from marey.measure.obstacles import MeasuredGround, find_obstacle_contacts, measure_rests
 from marey.measure.posture import measure_bending, measure_carriage, measure_course
 from marey.measure.published import measure_published
 from marey.measure.reference import ALIGNED_S, compare_frames
@@ -138,6 +138,7 @@ def measure_motion(
     *,
     against: Motion | None = None,
     world: World | None = None,
+    ground: MeasuredGround | None = None,
     kind: str | None = None,
     roles: RoleMap | None = None,
     settings: MeterSettings | None = None,
@@ -148,7 +149,9 @@ def measure_motion(
         motion: a clip of any human skeleton, 30 to 240 frames a second.
         against: the clip it was made from; its figures stand beside, and where both last equally long
             L2P, L2Q and NPSS are added, and joint steps that the source does not have are faults.
-        world: what a body may stand on and may not be inside of; without it there is a floor at height zero.
+        world: what a body may stand on and may not be inside of.
+        ground: height of the ground, such as :class:`marey.locomotion.Slope` or ``Stairs``; without it there is a
+            floor at height zero. Scraping and clearance need none: each sole point has its own floor.
         kind: ``walk``, ``run``, ``jump`` or ``other``; by default estimated from the motion.
         roles: the joint of each role; found by default.
         settings: thresholds.
@@ -160,10 +163,10 @@ def measure_motion(
     if kind is not None and kind not in KINDS:
         raise InputError(f"a kind '{kind}' of motion", f"It is one of {', '.join(KINDS)}")
     settings = MeterSettings() if settings is None else settings
-    found, feet, values, faults = _measure_clip(motion, world, kind, roles, settings)
+    found, feet, values, faults = _measure_clip(motion, (world, ground), kind, roles, settings)
     source_values: Mapping[str, float] = {}
     if against is not None:
-        _, _, source_values, source_faults = _measure_clip(against, world, kind, None, settings)
+        _, _, source_values, source_faults = _measure_clip(against, (world, ground), kind, None, settings)
         if abs(against.duration_s - motion.duration_s) <= ALIGNED_S:
             values |= compare_frames(motion, against)
         # Joint steps that the source does not have
@@ -182,9 +185,14 @@ def measure_motion(
 
 
 def _measure_clip(
-    motion: Motion, world: World | None, kind: str | None, roles: RoleMap | None, settings: MeterSettings
+    motion: Motion,
+    surroundings: tuple[World | None, MeasuredGround | None],
+    kind: str | None,
+    roles: RoleMap | None,
+    settings: MeterSettings,
 ) -> tuple[str, FootMeasures, dict[str, float], tuple[Fault, ...]]:
     """Kind, feet, figures and faults of one clip."""
+    world, ground = surroundings
     tracks = MeasuredBody.from_motion(motion, settings, roles)
     feet = measure_feet(tracks, settings)
     limbs = measure_limbs(tracks, settings)
@@ -192,7 +200,7 @@ def _measure_clip(
     arcs = find_flight_arcs(tracks, feet, settings)
     contacts = () if world is None else find_obstacle_contacts(tracks, feet, world, settings)
     values = measure_course(tracks, settings)
-    values |= _count_feet(tracks, feet, world, values["way_m"], settings)
+    values |= _count_feet(tracks, feet, surroundings, values["way_m"], settings)
     values |= measure_bending(tracks, limbs, turns[1], settings)
     values |= measure_carriage(tracks)
     if world is not None:
@@ -214,12 +222,16 @@ def _measure_clip(
     if drift > (settings.most_run_drift_mps if kind == "run" else settings.most_drift_mps):
         text = f"standing feet slide at {drift:.2f} m/s in the median of the steps"
         whole.append(Fault("slide", "feet", 0.0, motion.duration_s, drift, text))
-    faults = find_faults(tracks, feet, limbs, turns, arcs, contacts, world, settings)
+    faults = find_faults(tracks, feet, limbs, turns, arcs, contacts, world, settings, ground)
     return kind, feet, values, (*faults, *whole)
 
 
 def _count_feet(
-    tracks: MeasuredBody, feet: FootMeasures, world: World | None, way_m: float, settings: MeterSettings
+    tracks: MeasuredBody,
+    feet: FootMeasures,
+    surroundings: tuple[World | None, MeasuredGround | None],
+    way_m: float,
+    settings: MeterSettings,
 ) -> dict[str, float]:
     """Figures of the feet over a whole clip."""
     scraped = float(feet.scraped.sum())
@@ -233,7 +245,7 @@ def _count_feet(
     if whole:
         values["stance_slip_median_mps"] = float(np.median([step.speed_mps for step in whole]))
         values["stance_slip_max_mps"] = max(step.speed_mps for step in whole)
-        rests = measure_rests(tracks, feet, world)
+        rests = measure_rests(tracks, feet, *surroundings)
         values["sole_rest_height_median_m"] = float(np.median(rests))
         values["sole_rest_height_max_m"] = float(rests.max())
         values["sole_rest_height_min_m"] = float(rests.min())

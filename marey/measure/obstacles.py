@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -17,6 +17,14 @@ _BONES: Final = (("hip", "knee"), ("knee", "ankle"), ("shoulder", "elbow"), ("el
 _TRUNK: Final = ("pelvis", "spine1", "spine2", "spine3", "neck", "head")
 
 
+class MeasuredGround(Protocol):
+    """Ground that is not level, such as a slope or stairs."""
+
+    def plane(self, x: float, z: float) -> tuple[float, float, float]:
+        """Return height [m] and rise along x and z [-] of the ground at a place."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ObstacleContact:
     """How deep one part of the body is inside one thing of the world."""
@@ -26,9 +34,13 @@ class ObstacleContact:
     depths: FloatArray  # (F,) [m] zero outside
 
 
-def support_heights(world: World | None, x: FloatArray, z: FloatArray) -> FloatArray:
-    """Height [m] of what a foot may stand on at places of the ground: the floor at zero, stones, boxes and tables."""
+def support_heights(
+    world: World | None, x: FloatArray, z: FloatArray, ground: MeasuredGround | None = None
+) -> FloatArray:
+    """Height [m] of what a foot may stand on at places: the ground, at zero if not given, stones, boxes and tables."""
     heights = np.zeros(np.broadcast(x, z).shape)
+    if ground is not None:
+        heights = np.vectorize(lambda *place: ground.plane(*place)[0], otypes=[np.float64])(x, z)
     if world is None:
         return heights
     for stone in world.stones:
@@ -40,7 +52,9 @@ def support_heights(world: World | None, x: FloatArray, z: FloatArray) -> FloatA
     return heights
 
 
-def measure_rests(tracks: MeasuredBody, feet: FootMeasures, world: World | None) -> FloatArray:
+def measure_rests(
+    tracks: MeasuredBody, feet: FootMeasures, world: World | None, ground: MeasuredGround | None = None
+) -> FloatArray:
     """Height ``(S,)`` [m] of each resting sole over what there is to stand on; steps that the clip cuts are left out.
 
     It is that of its lowest point, of its highest where all are below. A foot that is held in the air while the other
@@ -51,7 +65,7 @@ def measure_rests(tracks: MeasuredBody, feet: FootMeasures, world: World | None)
         if not step.is_whole:
             continue
         soles = tracks.soles[step.slowest]
-        above = soles[..., 1] - support_heights(world, soles[..., 0], soles[..., 2])
+        above = soles[..., 1] - support_heights(world, soles[..., 0], soles[..., 2], ground)
         own = np.array(step.rests) - soles[step.side, :, 1] + above[step.side]
         if own.max() < 0.0:
             gaps.append(float(own.max()))

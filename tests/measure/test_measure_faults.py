@@ -11,6 +11,7 @@ import pytest
 from oracles.stiff_walk import make_stiff_walk
 
 import marey
+from marey.locomotion import Engine, Slope
 from marey.measure import measure_motion, read_typical
 from marey.motion import Motion
 from marey.world import Box, River, Stone, Table, Wall, World
@@ -159,3 +160,17 @@ def test_stairs_do_not_scrape(walk: Motion) -> None:
     rise = 0.05 * walk.root_positions[:, 2]
     sloped = replace(walk, root_positions=walk.root_positions + rise[:, None] * np.array([0.0, 1.0, 0.0]))
     assert measure_motion(sloped)["scraped_m_per_10m"] < 1.2 * measure_motion(walk)["scraped_m_per_10m"] + 0.5
+
+
+def test_a_ground_that_is_given_is_what_soles_rest_on() -> None:
+    slope = Slope(np.radians(8.0), start_m=2.0)
+    engine = Engine(speed=1.2, ground=slope)
+    engine.run(1.0, 60.0)
+    motion = engine.run(6.0, 60.0)
+    found = measure_motion(motion, kind="walk", ground=slope)
+    assert found.faults == ()
+    assert abs(found["sole_rest_height_median_m"]) < 0.005
+    # It is the ground that counts: the same walk rests high over the level, and over a slope that is less steep
+    for other in (None, Slope(np.radians(4.0), start_m=2.0)):
+        faults = measure_motion(motion, kind="walk", ground=other).faults
+        assert {fault.kind for fault in faults} == {"float"}

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import typer
+
 from marey.cli.common import (
     MARKER_SUFFIXES,
     Outcome,
     expand_inputs,
     load_body_motion,
     load_world,
+    make_ground,
     plan_outputs,
     remark,
     run_each,
@@ -24,6 +27,12 @@ def measure(
     csv: Csv = None,
     against: Annotated[str | None, option("The clip it was made from, beside it.", metavar="CLIP")] = None,
     world: Annotated[str | None, option("Sketch or problem whose walls and boxes count.", metavar="TOML")] = None,
+    slope: Annotated[
+        float | None, option("Ground of `marey walk --slope` of a script that starts at the origin.", metavar="DEG")
+    ] = None,
+    stairs: Annotated[
+        tuple[float, float, int] | None, option("Ground of `marey walk --stairs`.", metavar="RISE TREAD COUNT")
+    ] = None,
     kind: Annotated[
         str | None, option("walk, run, jump or other, if the guess is wrong.", choices=("walk", "run", "jump", "other"))
     ] = None,
@@ -44,6 +53,8 @@ def measure(
     pictures = {} if plot is None else plan_outputs(files, plot, ".png")
     for picture in pictures.values():
         check_target(picture, PLOT_SUFFIXES)
+    if slope is not None and stairs is not None:
+        raise typer.BadParameter("give --slope or --stairs.")
     from marey.measure import measure_motion
     from marey.world import Sketch
 
@@ -51,9 +62,11 @@ def measure(
     surroundings = load_world(world)
     things = surroundings.world if isinstance(surroundings, Sketch) else surroundings
 
+    ground = None if slope is None and stairs is None else make_ground(slope, stairs)
+
     def judge(clip: str) -> Outcome:
         motion = load_body_motion(clip, read)
-        found = measure_motion(motion, against=source, world=things, kind=kind)
+        found = measure_motion(motion, against=source, world=things, ground=ground, kind=kind)
         lines = [f"{clip}  {found.sentence.split(', ', 1)[1]}"]
         if len(files) == 1:
             lines.append(f"{'':43}{'value':>11}  {'unit':<8}{'1 %':>10}{'99 %':>11}{'source':>11}" if source is not None

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marey.cli.common import (
+    GROUND_START_M,
     judge_motion,
+    make_ground,
     print_names,
     print_result,
     progress_bar,
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 
 
 RATE_HZ = 60.0
-START_M = 2.0  # [m] from the start of a script to a slope or stairs
 SPACING_M = 1.5  # between neighbours at the start, in rows
 LEGS_M, SPEEDS_MPS, TURNS_RADPS = (0.72, 1.02), (0.7, 1.7), (-0.15, 0.15)
 
@@ -45,11 +46,11 @@ def walk(
     save: Annotated[str | None, option("Also write the script as TOML.", metavar="TOML", suffixes=(".toml",))] = None,
     skeleton: Annotated[str | None, option("Motion or character file whose skeleton walks.", metavar="FILE")] = None,
     slope: Annotated[
-        float | None, option(f"Walk up a slope (down: negative), {START_M:g} m ahead.", metavar="DEG")
+        float | None, option(f"Walk up a slope (down: negative), {GROUND_START_M:g} m ahead.", metavar="DEG")
     ] = None,
     stairs: Annotated[
         tuple[float, float, int] | None,
-        option(f"Walk up stairs [m] (down: negative), {START_M:g} m ahead.", metavar="RISE TREAD COUNT"),
+        option(f"Walk up stairs [m] (down: negative), {GROUND_START_M:g} m ahead.", metavar="RISE TREAD COUNT"),
     ] = None,
     toe_in: Annotated[float, option("Turn the toes inwards; negative turns them out.", metavar="DEG")] = 0.0,
     strip: Strip = None,
@@ -110,7 +111,7 @@ def walk(
         sentence = f"{facts['people']} people  {facts['num_frames']} frames at {RATE_HZ:g} Hz  {span}"
     else:
         from marey.contacts import pigeon_toe
-        from marey.locomotion import Slope, Stairs, load_script, perform_script, save_script
+        from marey.locomotion import load_script, perform_script, save_script
 
         read = load_script(script)
         body: dict[str, Any] = {"edit": pigeon_toe(float(np.radians(toe_in))) if toe_in else None}
@@ -120,11 +121,8 @@ def walk(
             body["skeleton"] = load(skeleton).skeleton
         # Ground ahead of where the script starts, across its way
         heading = float(np.radians(read.heading_deg))
-        start_m = float(np.dot(read.position, (np.sin(heading), np.cos(heading)))) + START_M
-        if slope is not None:
-            body["ground"] = Slope(float(np.radians(slope)), start_m, heading_rad=heading)
-        elif stairs is not None:
-            body["ground"] = Stairs(*stairs, start_m, heading)
+        start_m = float(np.dot(read.position, (np.sin(heading), np.cos(heading)))) + GROUND_START_M
+        body["ground"] = make_ground(slope, stairs, start_m, heading)
         if save is not None:
             save_script(read, save)
             remark(f"wrote {save}")
