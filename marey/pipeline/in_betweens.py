@@ -249,9 +249,14 @@ def make_in_betweens(
         if plan.contacts is None:
             held = hold_feet(motion)
         else:
-            held = hold_feet(
-                motion, _share_contacts(motion, plan.contacts), TOLD_HOLD, edit=_stand_as_in_keys(plan, plan.contacts)
-            )
+            # Heels and toes of feet that stand as told: those that the motion has down, or both where it has none
+            told, seen = plan.contacts, detect_contacts(motion)
+            active = told.active.copy()
+            for foot in FEET:
+                columns = [told.names.index(f"{foot}_{point}") for point in ("heel", "toe")]
+                found = np.stack([seen.track(told.names[column]) for column in columns], axis=1)
+                active[:, columns] &= found | ~found.any(axis=1, keepdims=True)
+            held = hold_feet(motion, Contacts(told.names, active), TOLD_HOLD, edit=_stand_as_in_keys(plan, told))
         motion, broken = replace(held.motion, name="keys"), held.broken
     violation = 0.0 if bounds is None else float(bounds.violations(motion.rotations).max(initial=0.0))
     against = {}
@@ -259,16 +264,6 @@ def make_in_betweens(
         against = {"motion": compare_frames(motion, source), "slerp": compare_frames(straight, source)}
     miss_m, most_m = _measure_keys(motion, keys), HELD_MISS_M if hold or is_told else KEY_MISS_M
     return BetweenResult(motion, method, miss_m, violation, broken, tuple(remarks), most_m, against)
-
-
-def _share_contacts(motion: Motion, told: Contacts) -> Contacts:
-    """Heels and toes of feet that stand as told: those that the motion itself has down, or both where it has none."""
-    seen, active = detect_contacts(motion), told.active.copy()
-    for foot in FEET:
-        columns = [told.names.index(f"{foot}_{point}") for point in ("heel", "toe")]
-        found = np.stack([seen.track(told.names[column]) for column in columns], axis=1)
-        active[:, columns] &= found | ~found.any(axis=1, keepdims=True)
-    return Contacts(told.names, active)
 
 
 def _stand_as_in_keys(plan: KeyPlan, told: Contacts) -> Callable[[str, FloatArray, float], tuple[FloatArray, float]]:

@@ -70,7 +70,14 @@ class ClipTask:
         # The body of the graph; contacts stay as captured, of points that the body has
         clip = ensure_contacts(replace(self.motion, skeleton=_share_skeleton(self.motion.skeleton)))
         clip = mirror(clip) if self.is_mirrored else clip
-        if clip.skeleton.names != body.skeleton.names or not _is_same_body(clip, body):
+        # Legs as long as the body's, to a millimetre; bones that a file lost were put back in the body
+        is_same = clip.skeleton.names == body.skeleton.names
+        if is_same:
+            roles = role_map(clip.skeleton)
+            legs = [roles[f"{side}_{part}"] for side in ("left", "right") for part in ("knee", "ankle")]
+            lengths = [np.linalg.norm(one.offsets[legs], axis=1) for one in (clip.skeleton, body.skeleton)]
+            is_same = np.abs(lengths[0] - lengths[1]).max() < 1e-3
+        if not is_same:
             known = contact_points(body.skeleton).names
             captured = _select_contacts(clip.contacts, lambda point: point in known or point.startswith(PICKED_PREFIX))
             clip = replace(retarget(clip, body.skeleton), contacts=captured)
@@ -179,14 +186,6 @@ def _select_contacts(contacts: Contacts | None, is_kept: Callable[[str], bool]) 
         return None
     kept = [n for n, name in enumerate(contacts.names) if is_kept(name)]
     return Contacts(tuple(contacts.names[n] for n in kept), contacts.active[:, kept])
-
-
-def _is_same_body(motion: Motion, body: Body) -> bool:
-    """Whether the legs are as long as the body's, to a millimetre; bones that a file lost were put back in the body."""
-    roles = role_map(motion.skeleton)
-    legs = [roles[f"{side}_{part}"] for side in ("left", "right") for part in ("knee", "ankle")]
-    lengths = [np.linalg.norm(s.offsets[legs], axis=1) for s in (motion.skeleton, body.skeleton)]
-    return bool(np.abs(lengths[0] - lengths[1]).max() < 1e-3)
 
 
 def classify_behaviour(phases: Sequence[ContactPhase]) -> str:

@@ -231,7 +231,13 @@ def hold_path_feet(motion: Motion, places: FloatArray, shift: FloatArray | None 
     turned there. With ``shift`` (F, 2) [m] the body is moved over its feet, as a balance asks for.
     """
     names = contact_points(motion.skeleton).names
-    motion = _level_stances(motion, places)
+    # Joins of unlike stretches leave a body too high: the root moves, evenly from stance to stance, where no standing
+    # sole is near the ground; what soles of captures differ by stays
+    heights, lowest = contact_positions(motion)[:, :, 1], np.full(motion.num_frames, np.inf)
+    for n, side in enumerate(SIDES):
+        own = heights[:, [names.index(f"{side}_{part}") for part in ("heel", "toe")]].min(axis=1)
+        lowest = np.where(np.isnan(places[:, n, 0]), lowest, np.minimum(lowest, own))
+    motion = lower_root(motion, lowest - np.clip(lowest, -MAX_SOLE_M, MAX_SOLE_M), HALF_STEP_S)
     points, ankles = contact_positions(motion), motion.joint_positions()
     active = np.zeros((motion.num_frames, len(names)), dtype=bool)
     # Of each stance: its ankle in the middle, and what carries its ball to its place and turns the foot about it
@@ -270,19 +276,6 @@ def hold_path_feet(motion: Motion, places: FloatArray, shift: FloatArray | None 
                 if stop - start < brief and (stop == broken.start or start == broken.stop):
                     kept[start:stop, column] = False
     return replace(held.motion, contacts=Contacts(shown.names, kept))
-
-
-def _level_stances(motion: Motion, places: FloatArray) -> Motion:
-    """The clip with its root higher or lower, evenly from stance to stance, where no standing sole is near the ground.
-
-    Joins of unlike stretches leave a body too high; what soles of captures differ by stays.
-    """
-    names, heights = contact_points(motion.skeleton).names, contact_positions(motion)[:, :, 1]
-    lowest = np.full(motion.num_frames, np.inf)
-    for n, side in enumerate(SIDES):
-        own = heights[:, [names.index(f"{side}_{part}") for part in ("heel", "toe")]].min(axis=1)
-        lowest = np.where(np.isnan(places[:, n, 0]), lowest, np.minimum(lowest, own))
-    return lower_root(motion, lowest - np.clip(lowest, -MAX_SOLE_M, MAX_SOLE_M), HALF_STEP_S)
 
 
 LEG_SLACK_M: Final = 0.0005  # [m] that a leg is too long or too short count as much

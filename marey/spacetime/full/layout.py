@@ -249,11 +249,6 @@ class FullLayout:
         """Control points ``(K, D)`` of unscaled unknowns."""
         return x[: self.num_curve_unknowns].reshape(self.num_points, self.num_angles)
 
-    def columns_at(self, first: IntArray) -> IntArray:
-        """Unknowns ``(n, 4, D)`` that count where the basis begins at ``first`` ``(n,)``."""
-        points = first[:, None] + np.arange(NUM_ACTIVE)
-        return points[:, :, None] * self.num_angles + np.arange(self.num_angles)
-
 
 ROUND_UP = 1.0 + 1e-12  # a span this much longer gives the same number of them
 

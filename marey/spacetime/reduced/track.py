@@ -12,7 +12,7 @@ from marey.motion import Contacts, Motion
 from marey.spacetime.problem.solution import MIN_SAMPLES, SolutionCheck, frame_instants, measure_solution
 from marey.spacetime.problem.supply import SolutionTrack, SupplyPoints
 from marey.spacetime.reduced.assembly import ReducedProblem
-from marey.spacetime.reduced.legs import Leg, pack_plant
+from marey.spacetime.reduced.legs import pack_plant
 from marey.spacetime.reduced.nodes import (
     FREE,
     HEEL_STRIP_M,
@@ -90,7 +90,8 @@ def sample_contacts(
                 at = marks[own, k]
                 height = at[:, 1] - contact.position[1]
                 # The ball is a joint above the sole, and stands for the sole below it
-                is_down = height < (TOUCH_M if k != 1 else TOUCH_M + ball_height(geometry))
+                over = float(geometry.ball[1] - min(geometry.heel[1], geometry.tip[1])) if k == 1 else 0.0
+                is_down = height < TOUCH_M + over
                 for side in (-1.0, 1.0):
                     place = np.zeros((nodes.count, 3))
                     place[own] = at + shift + side * across
@@ -133,11 +134,6 @@ def check_track(built: ReducedProblem, values: FloatArray) -> SolutionCheck:
     return measure_solution(
         scene.space.tree, built.problem, track, points, beyond=beyond, root=root, spin_floor=SPIN_FLOOR
     )
-
-
-def ball_height(leg: Leg) -> float:
-    """Height of the ball joint over the sole of a flat foot [m]."""
-    return float(leg.ball[1] - min(leg.heel[1], leg.tip[1]))
 
 
 def compute_limit_excesses(scene: RowContext, track: SolutionTrack) -> FloatArray:
