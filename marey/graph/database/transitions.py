@@ -299,7 +299,7 @@ def _shorten_stands(database: Database, metric: PoseMetric, threshold: float, ap
     table = database.phases
     pairs = list[PosePairs]()
     for phase in np.flatnonzero(database.has_stand):
-        later: IntArray = np.arange(table.start[phase] + apart, table.stop[phase] - 1)
+        later: IntArray = np.arange(int(table.start[phase]) + apart, int(table.stop[phase]) - 1)
         D = metric.between(table.start[[phase]], later)[0]
         near = np.flatnonzero(STILL_SHARE * threshold > D)
         pairs.append((np.full(len(near), table.start[phase]), later[near], D[near]))

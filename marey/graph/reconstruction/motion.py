@@ -70,8 +70,8 @@ def refine_weights(graph: MotionGraph, result: SearchResult, targets: dict[int, 
             delta = blended_deltas(graph, np.array([steps[n].edge]), np.array([steps[n].other]), own)[0]
             anchors.append(compose_planar(anchors[-1], delta))
         # Distance of the hand from its target at each weight; weights that move the rest too far are out
-        ends = (np.array([graph.arrays.target[edge]]) for edge in (steps[step].edge, steps[step].other))
-        hands = blended_hands(graph, *ends, tried)[0]
+        first_end, second_end = (graph.arrays.target[[edge]] for edge in (steps[step].edge, steps[step].other))
+        hands = blended_hands(graph, first_end, second_end, tried)[0]
         x, z = compose_planar(anchors[step - first + 1], np.stack([hands[:, 0], hands[:, 2], 0.0 * tried], axis=1)).T[
             :2
         ]

@@ -135,8 +135,8 @@ class FullProgramme(MotionProgramme[BodyState]):
             families[k] = replace(group, names=[f"{when}: {name}" for when in whens for name in group.names])
         basis = self.instants.basis.transpose(1, 0, 2)[:, None]  # (N, 1, 3, 4), the same for all angles
         # Unknowns (N, D, 4) that count where the basis of an instant begins
-        points = self.instants.first[:, None] + np.arange(NUM_ACTIVE)
-        columns = np.ascontiguousarray(points[:, None] * layout.num_angles + np.arange(layout.num_angles)[:, None])
+        active: IntArray = self.instants.first[:, None] + np.arange(NUM_ACTIVE)
+        columns = np.ascontiguousarray(active[:, None] * layout.num_angles + np.arange(layout.num_angles)[:, None])
         # Entries that are zero at random states are zero by structure
         noise = np.random.default_rng(0).normal(scale=PROBE_SPREAD, size=(PROBES, guess.size))
         ridge = np.where(np.arange(guess.size) < layout.num_curve_unknowns, 0.0, RIDGE)

@@ -260,11 +260,12 @@ def clearance_rows(scene: RowContext, floor: FloatArray, swing: SwingClearance |
             rows.append((int(n), int(geometry.dofs[7]), geometry.tip_local))
             # A swing that the motion begins or ends with is a part of one as long as the longest
             first, last = layout.interval_of(leg, phase).phases
-            share = (time - layout.edges[first]) / longest
+            is_whole = first > 0 and last < layout.num_phases
+            share = (time - layout.edges[first]) / (layout.edges[last] - layout.edges[first] if is_whole else longest)
             share = 1.0 - (layout.edges[last] - time) / longest if first == 0 else share
             # A foot that is free all the time does not swing
-            is_low = swing is None or (first, last) == (0, layout.num_phases)
-            over = (0.0, 0.0) if is_low else swing.at(float(share))
+            own = swing if (first, last) != (0, layout.num_phases) else None
+            over = (0.0, 0.0) if own is None else own.at(float(share))
             least += [float(floor[n]) + height for height in over]
     return height_rows(scene, "clearance", rows, np.array(least))
 
