@@ -168,7 +168,6 @@ def compute_forward_pass(tree: TreeArrays, states: TreeStates, f: int, gravity: 
         put6(A, i, plus6(plus6(row6(A, k), scale6(qdd[f, i], s)), cross6(v, moved)))
     # Inertias of all links in world axes about the point o: h' = R h + m r, J' = R J R^T + 2 (Rh . r) E - Rh r^T -
     # r (Rh)^T + m (r^2 E - r r^T); the world's is zero
-    D = tree.inertias.shape[0]
     own, half = D + 1, D + 2  # room to work in
     fill_zero(at.weights)
     for i in range(D):

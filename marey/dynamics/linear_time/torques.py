@@ -102,9 +102,9 @@ def linear_time_torque_jacobians(
                     out[1, f, rows[i], j] = twist_power(s, row6(columns[3], j))
                     out[2, f, rows[i], j] = twist_power(s, b)
                 if row >= 0 and i != j:
-                    N = row6(levers[1], i)
-                    out[0, f, row, i] = twist_power(row6(levers[0], i), b) + twist_power(N, z)
-                    out[1, f, row, i] = 2.0 * twist_power(N, b) + twist_power(s, z)
+                    lever = row6(levers[1], i)
+                    out[0, f, row, i] = twist_power(row6(levers[0], i), b) + twist_power(lever, z)
+                    out[1, f, row, i] = 2.0 * twist_power(lever, b) + twist_power(s, z)
                     out[2, f, row, i] = twist_power(s, b)
                 i = parents[i]
     return out

@@ -287,11 +287,23 @@ def fit_enclosing_ellipsoid(points: FloatArray) -> tuple[FloatArray, FloatArray]
     # The same moments on as few points as Carathéodory grants, six in a plane and ten in space
     products = _outer_products(_homogeneous_points(scaled)).T
     few = np.asarray(nnls(products, products @ weights)[0], dtype=np.float64)
-    # Newton steps on f(u) = log det X - d sum_i u_i with X = sum_i u_i Q_i Q_i^T end it: its maximum has weights that
-    # sum to one. In coordinates where X is the identity the slope is |Q_i|^2 - d and the curvature -(Q_i^T Q_j)^2. A
-    # step stops where a weight would become negative, and is halved while f falls.
-    u = few / few.sum()
-    rows = _homogeneous_points(scaled)
+    # Newton steps end it
+    u = _refine_weights(scaled, few / few.sum())
+    centre = thin.T @ u
+    moments = (thin.T * u) @ thin - np.outer(centre, centre)
+    matrix = np.linalg.inv(moments) / dimension
+    away = points - centre
+    return centre, matrix / float(np.einsum("ni,ij,nj->n", away, matrix, away).max())
+
+
+def _refine_weights(points: FloatArray, u: FloatArray) -> FloatArray:
+    r"""Newton steps on :math:`f(u) = \log\det X - d \sum_i u_i` with :math:`X = \sum_i u_i Q_i Q_i^T`.
+
+    Its maximum has weights that sum to one. In coordinates where X is the identity the slope is
+    :math:`|Q_i|^2 - d` and the curvature :math:`-(Q_i^T Q_j)^2`. A step stops where a weight would become negative, and
+    is halved while f falls.
+    """
+    rows = _homogeneous_points(points)
     size = rows.shape[1]
 
     def value(weights: FloatArray) -> float:
@@ -327,11 +339,7 @@ def fit_enclosing_ellipsoid(points: FloatArray) -> tuple[FloatArray, FloatArray]
         u = u + part * step
         u = np.where(u < 1e-14, 0.0, u)
         u = u / u.sum()
-    centre = thin.T @ u
-    moments = (thin.T * u) @ thin - np.outer(centre, centre)
-    matrix = np.linalg.inv(moments) / dimension
-    away = points - centre
-    return centre, matrix / float(np.einsum("ni,ij,nj->n", away, matrix, away).max())
+    return u
 
 
 def _homogeneous_points(points: FloatArray) -> FloatArray:

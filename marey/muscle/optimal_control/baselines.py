@@ -18,6 +18,7 @@ from marey.muscle.optimal_control.adjoint import (
     compute_total_cost,
     solve_positive,
 )
+from marey.muscle.optimal_control.problem import OptimalControlProblem
 from marey.numerics import SolveStatus
 
 FIRST_DAMPING, MIN_DAMPING, MAX_DAMPING = 0.0, 1e-9, 1e10  # [-] of the diagonal of a step's matrix
@@ -53,33 +54,10 @@ def minimise_ilqr(search: ControlSearch) -> None:
     for _ in range(search.max_iterations):
         # Derivatives of every step by state (m, m) and by control (m, s).
         both = (problem.system.jvp(states[t], controls[t], t, states[t + 1], dq, da) for t in range(problem.steps))
-        slopes: StepJacobians = [(J[:, :m], J[:, m:]) for J in both]
+        slopes = [(J[:, :m], J[:, m:]) for J in both]
         found = None
         while found is None and damping <= MAX_DAMPING:
-            # From the last step to the first: value of the rest of the motion, and the best control before it
-            steps, s = problem.shape
-            curve, slope, promised = np.zeros((m, m)), np.zeros(m), 0.0
-            change, feedback = np.zeros((steps, s)), np.zeros((steps, s, m))
-            lower, upper = problem.bounds or (np.full(s, -np.inf), np.full(s, np.inf))
-            for t in range(steps - 1, -1, -1):
-                q = states[t + 1]
-                for goal in (g for g in problem.goals if g.step == t + 1):
-                    C = goal.pick(np.eye(q.size))
-                    weights = problem.goal_weight * goal.weight
-                    curve, slope = curve + C.T @ (weights[:, None] * C), slope + C.T @ (weights * goal.residual(q))
-                A, B = slopes[t]
-                Qa, Qq = B.T @ slope + problem.effort * (controls[t] - problem.rest), A.T @ slope
-                Qaa, Qaq, Qqq = B.T @ curve @ B + problem.effort * np.eye(s), B.T @ curve @ A, A.T @ curve @ A
-                damped = Qaa + np.diag(damping * np.diag(Qaa) + EPS * max(1.0, float(np.trace(Qaa))))
-                y, free = BoxQuadraticModel(damped, Qa, controls[t], (lower, upper), 0.0).solve()
-                k, K = y - controls[t], np.zeros((s, m))
-                if free.any():
-                    K[free] = -solve_positive(damped[np.ix_(free, free)], Qaq[free])
-                promised -= float(Qa @ k + 0.5 * k @ (Qaa @ k))
-                slope = Qq + K.T @ (Qaa @ k + Qa) + Qaq.T @ k
-                curve = Qqq + K.T @ Qaa @ K + K.T @ Qaq + Qaq.T @ K
-                change[t], feedback[t] = k, K
-            policy = FeedbackPolicy(change, feedback, promised)
+            policy = _sweep_riccati(problem, controls, states, slopes, damping)
             if policy.promised <= 64 * EPS * (abs(cost) + EPS):
                 search.status = SolveStatus.CONVERGED
                 return
@@ -97,6 +75,39 @@ def minimise_ilqr(search: ControlSearch) -> None:
         if settled:
             search.status = SolveStatus.CONVERGED
             return
+
+
+def _sweep_riccati(
+    problem: OptimalControlProblem,
+    controls: FloatArray,
+    states: FloatArray,
+    slopes: StepJacobians,
+    damping: float,
+) -> FeedbackPolicy:
+    """From the last step to the first: value of the rest of the motion, and the best control before it."""
+    m, (steps, s) = problem.system.num_states, problem.shape
+    curve, slope, promised = np.zeros((m, m)), np.zeros(m), 0.0
+    change, feedback = np.zeros((steps, s)), np.zeros((steps, s, m))
+    lower, upper = problem.bounds or (np.full(s, -np.inf), np.full(s, np.inf))
+    for t in range(steps - 1, -1, -1):
+        q = states[t + 1]
+        for goal in (g for g in problem.goals if g.step == t + 1):
+            C = goal.pick(np.eye(q.size))
+            weights = problem.goal_weight * goal.weight
+            curve, slope = curve + C.T @ (weights[:, None] * C), slope + C.T @ (weights * goal.residual(q))
+        A, B = slopes[t]
+        Qa, Qq = B.T @ slope + problem.effort * (controls[t] - problem.rest), A.T @ slope
+        Qaa, Qaq, Qqq = B.T @ curve @ B + problem.effort * np.eye(s), B.T @ curve @ A, A.T @ curve @ A
+        damped = Qaa + np.diag(damping * np.diag(Qaa) + EPS * max(1.0, float(np.trace(Qaa))))
+        y, free = BoxQuadraticModel(damped, Qa, controls[t], (lower, upper), 0.0).solve()
+        k, K = y - controls[t], np.zeros((s, m))
+        if free.any():
+            K[free] = -solve_positive(damped[np.ix_(free, free)], Qaq[free])
+        promised -= float(Qa @ k + 0.5 * k @ (Qaa @ k))
+        slope = Qq + K.T @ (Qaa @ k + Qa) + Qaq.T @ k
+        curve = Qqq + K.T @ Qaa @ K + K.T @ Qaq + Qaq.T @ K
+        change[t], feedback[t] = k, K
+    return FeedbackPolicy(change, feedback, promised)
 
 
 def _roll_out(
