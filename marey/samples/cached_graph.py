@@ -22,7 +22,10 @@ READERS: Final = ("search", "reconstruction")  # folders of them that only read 
 
 
 def demo_graph(
-    *, on_progress: Callable[[int, int], None] | None = None, folder: str | Path | None = None
+    *,
+    on_progress: Callable[[int, int], None] | None = None,
+    folder: str | Path | None = None,
+    workers: int = 1,
 ) -> MotionGraph:
     """The motion graph of :func:`demo_clips` and their mirror images.
 
@@ -32,6 +35,7 @@ def demo_graph(
     Args:
         on_progress: called with how many clips are ready, of how many.
         folder: of the cache; by default ``MAREY_CACHE``, or the one of the system.
+        workers: processes that make clips ready; more than one only where the main module can be imported again.
     """
     from marey.graph import build_graph, load_graph, save_graph
 
@@ -41,7 +45,7 @@ def demo_graph(
             return load_graph(file)
         except (MareyError, OSError):
             pass  # damaged: it is built again
-    graph = build_graph(demo_clips(), on_progress=on_progress, **DEMO_SETTINGS)
+    graph = build_graph(demo_clips(), workers=workers, on_progress=on_progress, **DEMO_SETTINGS)
     # Write the graph, and forget those that other versions made
     with contextlib.suppress(MareyError, OSError):  # a home that cannot be written to
         file.parent.mkdir(parents=True, exist_ok=True)

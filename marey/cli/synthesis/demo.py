@@ -57,13 +57,13 @@ def _load_sample(name: str) -> tuple[Motion, list[str], Sketch | None]:
         # What `marey synth` makes of a shipped sketch
         from dataclasses import replace
 
-        from marey.base import InputError
+        from marey.base import InputError, count_cores
         from marey.pipeline import synthesize_sketch
         from marey.samples import demo_graph, sketch_file
         from marey.world import load_sketch
 
         sketch = load_sketch(sketch_file(name))
-        graph = demo_graph()
+        graph = demo_graph(workers=count_cores())
         result = synthesize_sketch(sketch, graph=graph, budget_s=SEARCH_S)
         if result.motion is None:
             raise InputError(f"no motion for '{name}', {result.status}", result.advice)

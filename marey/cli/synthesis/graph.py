@@ -175,10 +175,11 @@ def search(
 
 def _load_graph(graph: str) -> MotionGraph:
     if graph == DEMO and not Path(graph).exists():
+        from marey.base import count_cores
         from marey.samples import demo_graph
 
         with progress_bar("make the demo graph") as progress:
-            return demo_graph(on_progress=progress)
+            return demo_graph(on_progress=progress, workers=count_cores())
     from marey.graph import load_graph
 
     return load_graph(graph)
