@@ -23,7 +23,7 @@ def compile_ahead(say: Callable[[str], None]) -> Generator[None]:
     if demo_graph_file().is_file():
         yield
         return
-    say("first run: compiling and building the demo graph, about a minute; both are cached")
+    say("first run: compiling and building the demo graph, one to two minutes; both are cached")
     helper = _start_compiler() if (os.cpu_count() or 1) > 1 else None
     try:
         yield
