@@ -15,8 +15,8 @@ from harness import Row, compare
 from scipy import sparse
 
 from marey.numerics import KnotSpline
-from marey.numerics.sqp.elastic_qp import ElasticQP, QPStep
-from marey.numerics.sqp.solver import single_thread
+from marey.numerics.elastic_qp import ElasticQP, QPStep
+from marey.numerics.trust_region import single_thread
 
 ANGLES = 19
 PHASES = (("stance", 0.5), ("flight", 0.4), ("stance", 0.5), ("flight", 0.4), ("stance", 0.5))

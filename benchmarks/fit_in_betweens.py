@@ -24,7 +24,7 @@ import marey
 from marey.base import BoolArray, FloatArray
 from marey.kinematics import fill_in_betweens
 from marey.lie import SO3
-from marey.measure.reference import compute_l2
+from marey.measure.published import compute_l2
 from marey.models import InBetweenModel, KeyGaps
 from marey.models.in_between_model import (
     CONTACT_SAMPLES,

@@ -20,7 +20,7 @@ import numpy as np
 
 import marey
 from marey.measure import KINDS, Measurement, measure_motion
-from marey.measure.typical import TABLE, read_typical
+from marey.measure.measurement import TABLE, read_typical
 
 PERCENTILES = (1.0, 99.0)
 LEAST_CLIPS = 5  # a range of fewer says nothing

@@ -22,8 +22,8 @@ import numpy as np
 
 import marey
 from marey.control import TrackingResult, TrackWeights, back_and_forth, solve_tracking, track_balance, walk_in_place
-from marey.control.reference.clip import prepare_clip, resample_clip
-from marey.control.reference.in_place import make_balance_clip
+from marey.control.in_place import make_balance_clip
+from marey.control.reference import prepare_clip, resample_clip
 from marey.models import PGA
 from marey.motion import Motion
 from marey.picture import film_strip, save_image

@@ -27,7 +27,7 @@ from marey.picture import film_strip, save_image
 from marey.picture.strips import StripSettings
 from marey.skeleton import contact_points
 from marey.spacetime import PointPin, ValidEditor, edit_physically
-from marey.spacetime.editing.goals import find_goal_window
+from marey.spacetime.goals import find_goal_window
 
 MOST_S = 4.0  # of a clip
 HAND_M, FOOT_M = 0.15, 0.12

@@ -18,9 +18,8 @@ import numpy as np
 from marey.graph import MotionGraph, build_graph, load_graph, save_graph
 from marey.io import load
 from marey.measure import Measurement, measure_motion
-from marey.measure.limbs import measure_limbs
-from marey.measure.settings import MeterSettings
-from marey.measure.tracks import MeasuredBody
+from marey.measure.posture import measure_limbs
+from marey.measure.tracks import MeasuredBody, MeterSettings
 from marey.motion import Motion
 from marey.picture import film_strip, save_image
 from marey.pipeline import synthesize_sketch

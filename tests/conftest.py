@@ -20,6 +20,8 @@ import pytest
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
+from marey.cli import compile_ahead
+
 if TYPE_CHECKING:
     from collections.abc import Generator
 
@@ -34,6 +36,7 @@ settings.load_profile("marey")
 # hypothesis parses every module of ours that is loaded, for constants to try: seconds in each worker, and examples that
 # depend on which tests ran before
 providers.is_local_module_file = lambda _: False  # pyright: ignore
+compile_ahead.MAX_HELPERS = 0  # workers fill both cores already
 gc.set_threshold(100_000, 20, 20)  # compiling makes objects that stay; to look through them often takes a tenth of it
 
 SHORTEST_M, RADIUS_M, MASS_KG = 0.05, 0.06, 70.0  # of the rods

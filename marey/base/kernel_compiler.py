@@ -124,7 +124,7 @@ class EntryCompiler(Compiler):
 
     def _compile_bytecode(self) -> Any:
         state = cast(Any, self).state
-        PROGRESS.announce(state.func_id.func_name)
+        PROGRESS.announce(state.func_id, state.args)
         state.library = cast(Any, EntryLibrary)(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
         try:
@@ -142,20 +142,23 @@ class CompileProgress:
     """Tells the log that kernels are compiled: at once, then every ten seconds; the name of each at level DEBUG."""
 
     def __init__(self) -> None:
-        self._count, self._began_s, self._said_s = 0, 0.0, 0.0
+        self.compiled: list[tuple[str, str, tuple[Any, ...]]] = []  # module, name and types of arguments, in order
+        self._began_s, self._said_s = 0.0, 0.0
 
-    def announce(self, name: str) -> None:
+    def announce(self, function: Any, types: tuple[Any, ...]) -> None:
         """Count a kernel that is not on disk yet, before it is compiled."""
         now = time.perf_counter()
-        if self._count == 0:
+        if not self.compiled:
+            for begin in kernels.Kernel.on_first_compilation:
+                begin()
             self._began_s = self._said_s = now
             is_kept = kernel_folder() is not None
             LOG.info("compiling for this processor%s", "; it is kept, and later runs start at once" if is_kept else "")
         elif now - self._said_s > EVERY_S:
             self._said_s = now
-            LOG.info("compiled %d kernels in %.0f s", self._count, now - self._began_s)
-        LOG.debug("compiling %s", name)
-        self._count += 1
+            LOG.info("compiled %d kernels in %.0f s", len(self.compiled), now - self._began_s)
+        LOG.debug("compiling %s", function.func_name)
+        self.compiled.append((function.modname, function.func_name, types))
 
 
 PROGRESS = CompileProgress()

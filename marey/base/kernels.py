@@ -15,7 +15,7 @@ from enum import Enum
 from functools import update_wrapper
 from importlib import import_module
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
@@ -91,6 +91,7 @@ class Kernel:
 
     is_interpreting = False  # a patient kernel runs as Python, and so do those that it calls
     is_patient = os.environ.get(COMPILE_VARIABLE) != "always"
+    on_first_compilation: ClassVar[list[Callable[[], None]]] = []  # called before a process compiles its first kernel
 
     def __init__(self, function: FunctionType, *, is_inline: bool, patience: int = 0) -> None:
         self.py_func = function
@@ -136,6 +137,12 @@ class Kernel:
     def signatures(self) -> list[Any]:
         """Types of arguments for which there is code that Python has called."""
         return [] if self._entry is None else list(self._entry.signatures)
+
+    def compile_signature(self, signature: tuple[Any, ...]) -> None:
+        """Compile the entry for types of arguments, or find it on disk."""
+        if self._entry is None:
+            self._entry = self._compile_lazily(is_piece=False)
+        self._entry.compile(signature)
 
     def piece(self) -> Any:
         """Return numba's dispatcher for calls from other kernels."""

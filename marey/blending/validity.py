@@ -19,6 +19,7 @@ from marey.contacts import feet_down
 from marey.dynamics import GRAVITY, Body, compute_momentum, smooth_values
 from marey.lie import SO3
 from marey.motion import Motion, contact_positions
+from marey.numerics import convex_hull
 from marey.skeleton import contact_points
 
 SPIN_TOL: Final = 1.0  # [rad/s] a change of spin that is seen
@@ -152,7 +153,7 @@ def polygon_margin(point: FloatArray, corners: FloatArray) -> float:
     The hull of one point or of a line has no inside.
     """
     p, c = frozen(point, 2, name="point"), frozen(corners, None, 2, name="corners")
-    hull = _convex_hull(c)
+    hull = convex_hull(c)
     if len(hull) < 3:
         return -_segment_distance(p, hull)
     nxt = np.roll(hull, -1, axis=0)
@@ -169,24 +170,6 @@ def _segment_distance(p: FloatArray, ends: FloatArray) -> float:
     square = float(along @ along)
     t = float(np.clip((p - a) @ along / square, 0.0, 1.0)) if square > 0.0 else 0.0
     return float(np.linalg.norm(p - a - t * along))
-
-
-def _convex_hull(points: FloatArray) -> FloatArray:
-    """Corners of the convex hull, counter-clockwise (Andrew's two chains)."""
-    order = points[np.lexsort((points[:, 1], points[:, 0]))]
-    hull: list[FloatArray] = []
-    for line in (order, order[::-1]):
-        chain: list[FloatArray] = []
-        for c in line:
-            # A corner that does not turn to the left is inside
-            while len(chain) > 1:
-                a, b = chain[-2:]
-                if (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) > 0.0:
-                    break
-                chain.pop()
-            chain.append(c)
-        hull += chain[:-1]
-    return np.array(hull if hull else [order[0]])
 
 
 REACH_TOL_M: Final = 0.01  # [m] a centre of mass farther off than this is out of reach of the legs

@@ -10,24 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from marey.cli import studio, tools
-from marey.cli.clips import (
-    blend,
-    clean,
-    compress,
-    contacts,
-    convert,
-    edit,
-    info,
-    library,
-    markers,
-    measure,
-    physics,
-    pictures,
-)
+from marey.cli.clips import convert, edit, info, library, physics
 from marey.cli.common import LOG
 from marey.cli.options import option
 from marey.cli.poses import between, fit, ik, limits, track
-from marey.cli.synthesis import demo, graph, muscle, optimize, run, simulate, synth, walk
+from marey.cli.synthesis import demo, graph, muscle, optimize, simulate, synth, walk
 
 app = typer.Typer(
     name="marey",
@@ -68,36 +55,36 @@ def _options(  # pyright: ignore[reportUnusedFunction] (typer calls it)
 # Clips: look, convert, clean, learn, judge, compress
 app.command("info")(info.info)
 app.command("convert")(convert.convert)
-app.command("clean")(clean.clean)
-app.command("contacts")(contacts.contacts)
+app.command("clean")(convert.clean)
+app.command("contacts")(physics.contacts)
 app.command("retarget")(convert.retarget)
-app.command("plant")(contacts.plant)
+app.command("plant")(physics.plant)
 app.command("fit")(fit.fit)
-app.command("fit-markers")(markers.fit_markers)
+app.command("fit-markers")(between.fit_markers)
 app.command("ik")(ik.ik)
 app.add_typer(limits.app, name="limits")
 app.command("track")(track.track)
 app.command("between")(between.between)
-app.command("measure")(measure.measure)
+app.command("measure")(info.measure)
 app.command("physics")(physics.physics)
-app.command("compress")(compress.compress)
-app.command("decompress")(compress.decompress)
+app.command("compress")(library.compress)
+app.command("decompress")(library.decompress)
 # Motions that are made
 app.command("optimize")(optimize.optimize)
 app.command("edit")(edit.edit)
 app.command("walk")(walk.walk)
-app.command("blend")(blend.blend)
+app.command("blend")(edit.blend)
 app.command("synth")(synth.synth)
 app.command("simulate")(simulate.simulate)
 app.command("muscle")(muscle.muscle)
-app.command("run")(run.run)
+app.command("run")(studio.run)
 # Stores, pictures and tools
 app.add_typer(library.app, name="library")
 app.add_typer(graph.app, name="graph")
-app.command("strip")(pictures.strip)
-app.command("film")(pictures.film)
-app.command("view")(pictures.view)
-app.command("plot")(pictures.plot)
+app.command("strip")(info.strip)
+app.command("film")(info.film)
+app.command("view")(info.view)
+app.command("plot")(info.plot)
 app.command("studio")(studio.studio)
 app.command("demo")(demo.demo)
 app.command("warm-up")(tools.warm_up)

@@ -26,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     started = time.perf_counter()
     from marey.cli.app import build_command
     from marey.cli.common import LOG, TRACEBACK, describe_error, round_numbers, warn
+    from marey.cli.compile_ahead import compile_ahead
 
     # The log of marey goes to stderr: warnings alone, remarks too, times as well, tracebacks at last
     levels = {"--debug": TRACEBACK, "--quiet": logging.WARNING, "--verbose": logging.DEBUG}
@@ -44,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.showwarning = show_warning
             words = [a for a in given if a not in ANYWHERE]
             verb = next((word for word in words if not word.startswith("-")), "")
+            compile_ahead(verb)
             code = build_command(verb)(args=words, prog_name="marey", standalone_mode=False)
         sys.stdout.flush()
     except KeyboardInterrupt:

@@ -12,16 +12,10 @@ from typing import Annotated, Final
 
 import typer
 
-from marey.cli.common import print_json, print_result
+from marey.cli.common import print_json, print_result, warn
 from marey.cli.options import Json, one_of, option
 
-WARM_UP: Final = {
-    "synth": ("marey.cli.synthesis.demo_ahead",),
-    "ik": ("marey", "--quiet", "ik", "--task", "right_wrist=0.4,1.3,0.2", "-o", "pose.bvh"),
-    "walk": ("marey", "--quiet", "walk", "stroll", "-o", "stroll.glb"),
-    "compress": ("marey", "--quiet", "compress", "walk", "--max-error-mm", "1", "-o", "walk.marey"),
-    "physics": ("marey", "--quiet", "physics", "walk", "-o", "forces.png"),
-}  # a small job of each common verb, which compiles what the verb needs, the longest first: a module and its arguments
+WARM_UP: Final = ("synth", "walk", "compress", "physics", "ik", "demo")  # verbs whose kernels are listed
 
 
 def warm_up(
@@ -40,32 +34,25 @@ def warm_up(
     share/marey/kernels of the environment, which every user of it reads, also without write access: for images
     and shared installations. It serves the kind of processor that compiled it; others compile their own.
     """
-    import os
-    import subprocess
-    from concurrent.futures import ThreadPoolExecutor
-    from tempfile import TemporaryDirectory
+    from marey.cli.compile_ahead import start_compiler
 
-    from marey.base.kernels import COMPILE_VARIABLE
-
-    def run(verb: str) -> tuple[str, float, int]:
-        began = time.perf_counter()
-        command = [sys.executable, "-m", *WARM_UP[verb]]
-        code = subprocess.run(command, cwd=folder, env=variables, capture_output=True, check=False).returncode
-        return verb, time.perf_counter() - began, code
-
-    variables = {**os.environ, COMPILE_VARIABLE: "always"}
+    variables: dict[str, str] = {}
     if environment:
         from marey.base.kernel_cache import FOLDER_VARIABLE, environment_folder
 
         variables[FOLDER_VARIABLE] = str(environment_folder())
-    with TemporaryDirectory() as folder, ThreadPoolExecutor(workers) as pool:
-        done = list(pool.map(run, verbs or WARM_UP))
-    for verb, seconds, code in done:
-        line = {"verb": verb, "seconds": round(seconds, 1), "exit_code": code}
-        print_json(line) if json else typer.echo(
-            f"{verb:10s} {seconds:6.1f} s" + (f"  exit code {code}" if code else "")
-        )
-    if any(code for _, _, code in done):
+    failed = False
+    for verb in verbs or WARM_UP:
+        began = time.perf_counter()
+        processes = [start_compiler([verb], number, workers, variables) for number in range(workers)]
+        errors = [process.communicate()[1].decode(errors="replace").strip() for process in processes]
+        code = max(process.returncode for process in processes)
+        failed = failed or code != 0
+        line = {"verb": verb, "seconds": round(time.perf_counter() - began, 1), "exit_code": code}
+        if code:
+            warn(f"{verb}: {next((text for text in errors if text), 'the compiler failed').splitlines()[-1]}")
+        print_json(line) if json else typer.echo(f"{verb:10s} {line['seconds']:6.1f} s")
+    if failed:
         raise typer.Exit(1)
 
 

@@ -1,12 +1,14 @@
 """Motion codecs with a bound on the error."""
 
 from marey.base import deprecated_names, guard_room
-from marey.compression.codec import compress, decompress, rate_distortion
-from marey.compression.measures import (
+from marey.compression.codec import (
+    compress,
     compute_distortion,
     compute_joint_errors,
     compute_shell_errors,
+    decompress,
     evaluate_codec,
+    rate_distortion,
     raw_bytes_acl,
     raw_bytes_tournier,
 )

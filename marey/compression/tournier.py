@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 
 from marey.base import FloatArray, InputError, frozen
+from marey.compression.decoder_ik import solve_coordinates
 from marey.compression.file_format import (
     MAX_VALUES,
     FieldReader,
@@ -28,7 +29,6 @@ from marey.compression.file_format import (
     write_clip,
     write_skeleton,
 )
-from marey.compression.reduced_ik import solve_coordinates
 from marey.lie import SO3
 from marey.models import PGA, GeodesicModel
 from marey.motion import Contacts, Motion

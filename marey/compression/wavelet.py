@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from marey.base import ConvergenceError, FloatArray, IntArray, kernel
+from marey.compression.decoder_ik import detect_standing_points, has_lockable_feet, lock_feet
 from marey.compression.file_format import (
     FieldReader,
     FieldWriter,
@@ -22,7 +23,6 @@ from marey.compression.file_format import (
     write_clip,
     write_skeleton,
 )
-from marey.compression.foot_lock import detect_standing_points, has_lockable_feet, lock_feet
 from marey.compression.joint_fit import (
     WIDTHS,
     JointFit,
@@ -33,9 +33,9 @@ from marey.compression.joint_fit import (
     read_fit,
     write_fit,
 )
-from marey.compression.predictive.closed_loop import read_offsets, write_offsets
-from marey.compression.predictive.pose_error import compute_reach
-from marey.compression.predictive.predictor import read_frames, write_frames
+from marey.compression.pose_error import compute_reach
+from marey.compression.predictive import read_offsets, write_offsets
+from marey.compression.predictor import read_frames, write_frames
 from marey.compression.range_coder import (
     GROUPS,
     RATIOS,

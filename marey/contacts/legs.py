@@ -33,6 +33,7 @@ from marey.contacts.limbs import (
 from marey.contacts.plants import FLAT, FREE, HEEL, LEG_M, TOES, HoldSettings
 from marey.lie import SO3
 from marey.motion import find_runs
+from marey.numerics import smoothstep
 from marey.skeleton import t_pose
 
 FORWARD: Final = np.array([0.0, 0.0, 1.0])
@@ -45,8 +46,18 @@ STRAIGHTNESS: Final = 0.01  # [-] slack of a leg, part of its length, up to whic
 MAX_DROP: Final = 0.15  # [-] of the leg: the most that it is lowered to bring plants within reach
 MAX_ROLL_RAD: Final = np.radians(8.0)  # [rad] legs that differ by more than 2.5 cm are no error of a capture
 MIN_HIP_WIDTH: Final = 0.05  # [-] of the leg: hips closer together than this are one joint
-KNEE_ROUNDS: Final = 6  # of giving length to both knees in turn
+KNEE_ROUNDS: Final = 12  # of Newton's method for the rise of the pelvis that knees ask for
 MAX_GIVE_M: Final = 0.02  # [m] the most that the pelvis gives in one of them
+RISE_S: Final = 0.02  # [s] smoothness of that rise
+RISE_TOL_M: Final = 1e-5  # [m] of its last step
+RISE_REST: Final = 1.0  # [-] weight that draws it to zero
+RISE_WEIGHT: Final = 1e6  # [-] of a knee that turns too fast: it is met to a thousandth
+STEP_MARGIN: Final = 0.95  # [-] of the turn that a knee is allowed: what the penalty leaves open
+LEAST_TURN_RAD: Final = 1e-3  # [rad] over which the slope of a knee is measured
+UPRIGHT: Final = 0.3  # [-] hip over ankle, part of their distance: less, and a leg does not carry
+PULL_ROUNDS: Final = 8  # of moving a plant to where its worst frame is within reach
+TILTED: Final = (0.2, 0.1)  # [-] level part of a leg, squared: more upright, and from so much more on, it is pulled
+LONGEST: Final = 0.9999  # [-] of both bones: the farthest that a foot in contact is from its hip
 MAX_HEEL_RAD: Final = np.radians(25.0)  # [rad] the most that a heel is raised to reach a plant
 HEEL_RAD_PER_S: Final = np.radians(180.0)  # [rad/s] how fast it is: slower than feet turn in walks
 HEEL_GAIN: Final = 0.03  # [m/rad] a heel whose rise brings the ankle nearer by less is not raised
@@ -183,6 +194,7 @@ class PlantedFeet:
         goals = {side: self._raise_heel(risen, side, goal) for side, goal, _ in planted}
         del planted
         risen = risen.raise_by(-self._reach_drop(risen, goals))
+        goals = {side: self._pull_plants(risen, side, goal, plans[side]) for side, goal in goals.items()}
         risen, ankles = self._limit_knees(risen, goals)
         # Legs bend, feet and toes turn
         skeleton = risen.skeleton
@@ -258,45 +270,37 @@ class PlantedFeet:
         its knee eases out of contact, and no knee steps farther than the source's does at most
         (``HoldSettings.step_share``, ``step_rad``).
         """
+        knees = {side: _KneeLimit.measure(risen, side, self.modes[side], self.settings) for side in goals}
+        risen = risen.raise_by(_solve_rise(risen, goals, knees, self.rate_hz))
         ankles: dict[str, FloatArray] = {}
-        stand, given = risen, np.zeros(len(risen.roots))
-        for i in range(KNEE_ROUNDS):
-            asked, count = np.zeros(len(risen.roots)), np.zeros(len(risen.roots))
-            for side, goal in goals.items():
-                is_held = self.modes[side] != FREE
-                hip, knee, ankle = risen.leg_path(side)
-                bones = (np.linalg.norm(knee - hip, axis=-1), np.linalg.norm(ankle - knee, axis=-1))
-                natural = measure_flexion(np.linalg.norm(ankle - hip, axis=-1), *bones)
-                far = np.linalg.norm(goal.ankle - hip, axis=-1)
-                flexion = measure_flexion(far, *bones)
-                change = pin_corrections(
-                    (flexion - natural)[:, None], is_held, self.rate_hz, self.settings.ease_s, strike=True
-                )[:, 0]
-                # A leg in the air is stretched no farther than the settings say, or than the source's was
-                least = measure_flexion(self.settings.stretch * (bones[0] + bones[1]), *bones)
-                eased = np.maximum(np.maximum(flexion, natural + change), np.minimum(least, natural))
-                flexion = np.where(is_held, flexion, eased)
-                most = self.settings.step_share * np.abs(np.diff(natural)).max(initial=0.0) + self.settings.step_rad
-                limited = limit_slope(flexion, most)
-                length = measure_length(limited, *bones)
-                # What pelvis and swing do not give, the plant does: the leg is shorter, and the plant is told as broken
-                firm = measure_length(spread_cone(flexion, self.settings.break_share * most), *bones)
-                reach = np.maximum(far, 1e-9)
-                most_share = np.where(is_held | (not self.settings.overreach), 1.0, np.inf)
-                share = cast(FloatArray, np.minimum(np.where(is_held, firm, length) / reach, most_share))
-                ankles[side] = hip + share[:, None] * (goal.ankle - hip)
-                # The rise of the hip that gives a standing leg this length
-                away = goal.ankle - hip
-                level = away[:, 0] ** 2 + away[:, 2] ** 2
-                rise = away[:, 1] + np.sqrt(np.maximum(length**2 - level, 0.0))
-                is_wrong = is_held & (np.abs(limited - flexion) > 1e-6) & (level < 0.75 * length**2)
-                weight = np.where(is_wrong, np.abs(limited - flexion), 0.0)
-                asked = asked + weight * np.clip(rise, -MAX_GIVE_M, MAX_GIVE_M)
-                count = count + weight
-            if i == KNEE_ROUNDS - 1 or not count.any():
-                break
-            given = limit_slope(given + asked / np.maximum(count, 1e-12), self.settings.give_mps / self.rate_hz)
-            risen = stand.raise_by(given)
+        for side, goal in goals.items():
+            knee, hip = knees[side], risen.at(risen.leg(side).upper)
+            far = np.linalg.norm(goal.ankle - hip, axis=-1)
+            flexion = measure_flexion(far, *knee.bones)
+            change = pin_corrections(
+                (flexion - knee.natural)[:, None], knee.is_held, self.rate_hz, self.settings.ease_s, strike=True
+            )[:, 0]
+            # A leg in the air is stretched no farther than the settings say, or than the source's was
+            least = measure_flexion(self.settings.stretch * (knee.bones[0] + knee.bones[1]), *knee.bones)
+            eased = np.maximum(np.maximum(flexion, knee.natural + change), np.minimum(least, knee.natural))
+            flexion = np.where(knee.is_held, flexion, eased)
+            # From one contact to the next within reach of both
+            low = spread_cone(np.where(knee.is_held, flexion, -FAR_RAD), knee.step)
+            high = -spread_cone(np.where(knee.is_held, -flexion, -FAR_RAD), knee.step)
+            # Where two contacts are too close for that, anywhere between
+            low, high = np.minimum(low, high), np.maximum(low, high)
+            limited = np.clip(limit_slope(np.clip(flexion, low, high), knee.step), low, high)
+            # What pelvis and swing do not give, the plant does: the leg is shorter, and the plant is told as broken
+            firm = spread_cone(flexion, self.settings.break_share * knee.step)
+            length = measure_length(np.where(knee.is_held, firm, limited), *knee.bones)
+            # A foot in the air may come lower than it was, down to the floor
+            points = self.shapes[side].points(goal.R_world_ankle, goal.R_world_toes)
+            lowest = goal.ankle[:, 1] + np.minimum(points.heel, np.minimum(points.ball, points.toe))[:, 1]
+            over = np.maximum(lowest - self.floor.under(goal.ankle) - self.soles[side], 0.0)
+            lower = over / np.maximum(hip[:, 1] - goal.ankle[:, 1], 1e-6)
+            most_share = np.where(knee.is_held | (not self.settings.overreach), 1.0, 1.0 + lower)
+            share = cast(FloatArray, np.minimum(length / np.maximum(far, 1e-9), most_share))
+            ankles[side] = hip + share[:, None] * (goal.ankle - hip)
         return risen, ankles
 
     def _planted(self, rise: FloatArray) -> Iterator[tuple[str, FootPath, PlantPlan]]:
@@ -329,6 +333,34 @@ class PlantedFeet:
         ease = self.settings.pelvis_s
         return spread_corrections(mean, STRAIGHTNESS * weight, self.rate_hz, ease, rest=1e-3)[:, 0]
 
+    def _pull_plants(self, risen: BodyPosture, side: str, goal: FootPath, plan: PlantPlan) -> FootPath:
+        """Move plants that are still out of reach towards the hip: each as a whole, a foot that slides frame by frame.
+
+        The legs of one who lies are straight, and a detector calls a foot down that lands half a metre ahead.
+        """
+        hip, (long, bones) = risen.at(risen.leg(side).upper), risen.leg_lengths(side)
+        most = np.maximum(np.minimum(long, LONGEST * bones), self._stretch(side) * bones)
+        shift, is_held = np.zeros_like(hip), plan.held != FREE
+        is_down = is_held | (self.modes[side] != FREE)
+        spans = [slice(plant[0].start, plant[-1].stop) for plant in plan.plants]
+        for _ in range(PULL_ROUNDS):
+            away = hip - goal.ankle - shift
+            far, level = np.linalg.norm(away, axis=-1), away * [1.0, 0.0, 1.0]
+            flat = np.sum(level**2, axis=-1)
+            # The height of the pelvis is for upright legs
+            tilt = flat / np.maximum(far**2, 1e-12)
+            short = np.where(is_down, np.maximum(far - most, 0.0), 0.0) * smoothstep((tilt - TILTED[0]) / TILTED[1])
+            if not short.any():
+                break
+            step = level * (short * far / np.maximum(flat, 1e-12))[:, None]
+            for span in spans:
+                worst = span.start + int(np.argmax(np.where(is_held[span], short[span], 0.0)))
+                step[span][is_held[span]] = step[worst] if is_held[worst] else 0.0
+            shift = shift + step
+        if not shift.any():
+            return goal
+        return replace(goal, ankle=goal.ankle + pin_corrections(shift, is_down, self.rate_hz, self.settings.ease_s))
+
     def _reach_drop(self, risen: BodyPosture, goals: Mapping[str, FootPath]) -> FloatArray:
         """Least smooth lowering of the pelvis ``(F,)`` [m] that brings feet in contact within reach."""
         drop = np.zeros(len(risen.roots))
@@ -340,6 +372,109 @@ class PlantedFeet:
             short = np.clip(hip[:, 1] - goal.ankle[:, 1] - height, 0.0, MAX_DROP * bones)
             drop = np.maximum(drop, np.where(self.modes[side] != FREE, short, 0.0))
         return smooth_upper_envelope(drop, self.rate_hz, self.settings.drop_s) if drop.any() else drop
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _KneeLimit:
+    """How fast a knee may turn."""
+
+    is_held: BoolArray  # (F,) its foot is in contact
+    bones: tuple[FloatArray, FloatArray]  # (F,) [m] thigh and shank
+    natural: FloatArray  # (F,) [rad] flexion before feet are planted
+    step: float  # [rad] the most from frame to frame
+
+    @classmethod
+    def measure(cls, stand: BodyPosture, side: str, modes: IntArray, settings: HoldSettings) -> _KneeLimit:
+        hip, knee, ankle = stand.leg_path(side)
+        bones = (np.linalg.norm(knee - hip, axis=-1), np.linalg.norm(ankle - knee, axis=-1))
+        natural = measure_flexion(np.linalg.norm(ankle - hip, axis=-1), *bones)
+        step = settings.step_share * float(np.abs(np.diff(natural)).max(initial=0.0)) + settings.step_rad
+        return cls(modes != FREE, bones, natural, step)
+
+
+def _measure_hip_slope(
+    flexion: FloatArray, turn: FloatArray, height: FloatArray, far: FloatArray, knee: _KneeLimit, part: slice
+) -> FloatArray:
+    """How much a knee bends for the height of its hip ``(N,)`` [rad/m], along the chord to ``turn`` [rad] from here."""
+    bones = (knee.bones[0][part], knee.bones[1][part])
+    turned = np.maximum(flexion + turn, 0.0)
+    level = far**2 - height**2
+    moved = np.sqrt(np.maximum(measure_length(turned, *bones) ** 2 - level, 0.0)) - height
+    return np.where(np.abs(moved) > 1e-9, (turned - flexion) / np.where(np.abs(moved) > 1e-9, moved, 1.0), 0.0)
+
+
+def _solve_rise(
+    stand: BodyPosture, goals: Mapping[str, FootPath], knees: Mapping[str, _KneeLimit], rate_hz: float
+) -> FloatArray:
+    r"""Smoothest rise of the pelvis ``(F,)`` [m] after which standing knees turn no faster than they may.
+
+    .. math:: \min_d \sum_t \rho\,d_t^2 + \tau^4\,\ddot d_t^2 \quad\text{with}\quad
+        |\phi_{t+1}(d_{t+1}) - \phi_t(d_t)| \le \omega
+
+    for the flexion :math:`\phi` of each leg in contact. Newton's steps for a quadratic penalty: where a knee turns too
+    fast or a leg is too short, its linearised excess is one row of weight ``RISE_WEIGHT``; each step is one banded
+    solve for the whole clip. A leg that lies or kneels more than it stands says nothing.
+    """
+    from scipy.linalg import solveh_banded
+
+    frames = len(stand.roots)
+    rise, bend = np.zeros(frames), (RISE_S * rate_hz) ** 4
+    binds = {side: np.zeros(max(frames - 1, 0), dtype=np.bool_) for side in knees}
+    aways = {side: stand.at(stand.leg(side).upper) - goal.ankle for side, goal in goals.items()}
+    for _ in range(KNEE_ROUNDS if frames > 2 else 0):
+        band, right, is_done = np.zeros((3, frames)), np.zeros(frames), True
+        rows: dict[str, tuple[FloatArray, FloatArray, FloatArray]] = {}
+        for side, knee in knees.items():
+            height = aways[side][:, 1] + rise
+            far = np.sqrt(aways[side][:, 0] ** 2 + aways[side][:, 2] ** 2 + height**2)
+            flexion, carries = measure_flexion(far, *knee.bones), height > UPRIGHT * far
+            step = np.diff(flexion)
+            excess = np.abs(step) - STEP_MARGIN * knee.step
+            # Flexion by the height of the hip, as the chord from here to where each frame has taken its half
+            half = 0.5 * np.sign(step) * np.maximum(excess, LEAST_TURN_RAD)
+            before, after = (
+                np.where(
+                    carries[part], _measure_hip_slope(flexion[part], turn, height[part], far[part], knee, part), 0.0
+                )
+                for part, turn in ((slice(None, -1), half), (slice(1, None), -half))
+            )
+            before, after = -np.sign(step) * before, np.sign(step) * after
+            # From each frame in contact to the next: a foot may leave there, but one that lands strikes
+            binds[side] |= (excess > 0.0) & knee.is_held[:-1]
+            weight = np.where(binds[side], RISE_WEIGHT / np.maximum(before**2 + after**2, 1e-12), 0.0)
+            wanted = before * rise[:-1] + after * rise[1:] - excess
+            rows[side] = before, after, wanted
+            band[2, :-1] += weight * before**2
+            band[2, 1:] += weight * after**2
+            band[1, 1:] += weight * before * after
+            right[:-1] += weight * before * wanted
+            right[1:] += weight * after * wanted
+            # Within reach, or as near to it as without the rise
+            reach_m = LONGEST * (knee.bones[0] + knee.bones[1])
+            short = far - np.maximum(reach_m, np.linalg.norm(aways[side], axis=-1))
+            nearer = np.where(knee.is_held & carries & (short > 0.0), height / np.maximum(far, 1e-9), 0.0)
+            band[2] += RISE_WEIGHT * nearer**2
+            right += RISE_WEIGHT * nearer * (nearer * rise - short)
+            is_done = is_done and not nearer.any() and not binds[side].any()
+        if is_done:
+            break
+        # Second differences, squared, as in spread_corrections
+        band[2] += RISE_REST
+        band[2, :-2] += bend
+        band[2, 1:-1] += 4.0 * bend
+        band[2, 2:] += bend
+        band[1, 1:-1] -= 2.0 * bend
+        band[1, 2:] -= 2.0 * bend
+        band[0, 2:] += bend
+        solved = solveh_banded(band, right, check_finite=False)
+        # A row stays while the others would break it
+        for side, (before, after, wanted) in rows.items():
+            binds[side] &= before * solved[:-1] + after * solved[1:] > wanted
+        change = np.clip(solved - rise, -MAX_GIVE_M, MAX_GIVE_M)
+        rise = rise + change
+        if np.abs(change).max() < RISE_TOL_M:
+            break
+    return rise
 
 
 def _limit_toes(source: SO3, turned: SO3, is_known: BoolArray, settings: HoldSettings) -> FloatArray:

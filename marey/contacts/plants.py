@@ -50,7 +50,6 @@ class HoldSettings:
     strike_s: float = 0.025  # in which a foot in the air comes down to the ground: a heel strikes at 0.5 m/s
     slow_mps: float = 0.10  # a point of a sole that moves slower may touch the ground,
     fast_mps: float = 0.20  # one that is faster clears it
-    give_mps: float = 1.0  # how fast the pelvis gives for the knees: faster it neither rises nor sinks in a run
     overreach: bool = False  # whether a foot in the air may come lower than it was, so that its knee turns smoothly
     broken_m: float = 0.005  # a planted point farther than this from its place is a broken plant
     stretch: float = 0.996  # [-] largest extension of a leg: a knee of 10 degrees, unless the source's was straighter
@@ -71,7 +70,9 @@ DEFAULT_HOLD: Final = HoldSettings()
 RETARGET_HOLD: Final = HoldSettings(
     level_m=0.08,
     uneven_m=0.0,
+    drift_m=0.25,  # the length of a foot: less is a foot that turned or was dragged, and holds all the same
     land_mps=0.5,
+    trim_share=0.1,
     drag=True,
     rest_m=0.0,
     own_stretch=0.998,
@@ -81,7 +82,6 @@ RETARGET_HOLD: Final = HoldSettings(
     toes_step_rad=1e3,
     slow_mps=0.15,
     fast_mps=0.5,
-    give_mps=1e3,
     overreach=True,
 )
 

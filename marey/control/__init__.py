@@ -1,17 +1,17 @@
 """Control of simulated figures by internal forces: balance, tracking, puppets, relaxations."""
 
 from marey.base import deprecated_names, guard_room
-from marey.control.controllers.internal_forces import (
+from marey.control.balance import FallSettings, Support, next_support
+from marey.control.in_place import back_and_forth, make_stand, walk_in_place
+from marey.control.internal_forces import (
     Controller,
+    Keyframe,
+    PDController,
 )
-from marey.control.controllers.pd_baseline import Keyframe, PDController
-from marey.control.controllers.strings import Puppet
-from marey.control.fall import FallSettings
-from marey.control.reference.clip import Reference, make_reference
-from marey.control.reference.in_place import back_and_forth, make_stand, walk_in_place
+from marey.control.reference import Reference, make_reference
 from marey.control.solvers import Relaxation, solve_control
 from marey.control.stepping import FootstepSettings
-from marey.control.support import Support, next_support
+from marey.control.task_controller import Puppet
 from marey.control.tasks import (
     Drive,
     FootTask,

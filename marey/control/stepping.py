@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.control.reference.centre_of_mass import HORIZONTAL_AXES
-from marey.control.reference.clip import UP, Reference, Soles
-from marey.control.support import hull_distances
+from marey.control.balance import HORIZONTAL_AXES, hull_distances
+from marey.control.reference import UP, Reference, Soles
 from marey.motion import find_runs
 from marey.numerics import convex_hull
 from marey.simulate import Ground

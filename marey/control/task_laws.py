@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError
-from marey.control.support import SOLE_ARM_M, Support, hull_distances, sole_frame, sole_target
+from marey.control.balance import SOLE_ARM_M, Support, hull_distances, sole_frame, sole_target
 from marey.control.tasks import (
     Drive,
     FootTask,

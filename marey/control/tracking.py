@@ -10,11 +10,10 @@ from typing import Final, Literal, TypedDict, Unpack
 import numpy as np
 
 from marey.base import BoolArray, ConvergenceError, FloatArray, InputError, Result
-from marey.control.controllers.internal_forces import Controller
-from marey.control.fall import DEFAULT_FALLS, Fall, FallSettings, detect_fall, trunk_angle
-from marey.control.reference.centre_of_mass import solve_com_path
-from marey.control.reference.clip import SIDES, Reference, find_soles, make_reference, prepare_clip, resample_clip
-from marey.control.reference.in_place import make_balance_clip, make_stand
+from marey.control.balance import DEFAULT_FALLS, Fall, FallSettings, detect_fall, solve_com_path, trunk_angle
+from marey.control.in_place import make_balance_clip, make_stand
+from marey.control.internal_forces import Controller
+from marey.control.reference import SIDES, Reference, find_soles, make_reference, prepare_clip, resample_clip
 from marey.control.stepping import (
     AIR,
     BALL,

@@ -12,10 +12,16 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray
-from marey.control.reference.centre_of_mass import HORIZONTAL_AXES, CentreOfMassPath, project_into_hull
-from marey.control.reference.clip import SIDES, Reference
+from marey.control.balance import (
+    HORIZONTAL_AXES,
+    SOLE_ARM_M,
+    CentreOfMassPath,
+    project_into_hull,
+    sole_frame,
+    sole_target,
+)
+from marey.control.reference import SIDES, Reference
 from marey.control.stepping import BALL, EDGE_CORNERS, FLAT, UP, Footsteps, SwingTarget
-from marey.control.support import SOLE_ARM_M, sole_frame, sole_target
 from marey.control.tasks import RowsTask
 from marey.lie import SO3
 from marey.numerics import convex_hull

@@ -4,11 +4,16 @@ from marey.base import deprecated_names, guard_room
 from marey.dynamics.bodies import GRAVITY, Body
 from marey.dynamics.contact_cones import shift_wrench
 from marey.dynamics.inverse.differentiation import MotionStates, compute_differences, smooth_values
-from marey.dynamics.inverse.momentum import Flight, compute_momentum, fit_flight_gravity
-from marey.dynamics.inverse.newton_euler import solve_inverse_dynamics, solve_newton_euler
-from marey.dynamics.inverse.reaction import estimate_reaction
+from marey.dynamics.inverse.newton_euler import compute_momentum, solve_inverse_dynamics, solve_newton_euler
 from marey.dynamics.inverse.support_split import compute_centre_of_pressure
-from marey.dynamics.linear_time.aggregate import Aggregate, compute_aggregate, compute_aggregate_jacobians
+from marey.dynamics.joint_tree import JointTree
+from marey.dynamics.linear_time.aggregate import (
+    Aggregate,
+    compute_aggregate,
+    compute_aggregate_jacobians,
+    compute_torque_jacobians,
+    compute_torques,
+)
 from marey.dynamics.linear_time.baselines import pinocchio_model
 from marey.dynamics.linear_time.points import (
     PointMotion,
@@ -17,12 +22,16 @@ from marey.dynamics.linear_time.points import (
     compute_point_positions,
     compute_points_motion,
 )
-from marey.dynamics.linear_time.torques import compute_torque_jacobians, compute_torques
+from marey.dynamics.spatial import PRISMATIC, REVOLUTE, TreeSkeleton
 from marey.dynamics.supports import Supports, find_supports
-from marey.dynamics.tree.coordinates import PRISMATIC, REVOLUTE, TreeSkeleton
-from marey.dynamics.tree.joint_tree import JointTree
 from marey.dynamics.validation.check import check_validity
-from marey.dynamics.validation.measured import ReactionComparison, compare_reaction
+from marey.dynamics.validation.measured import (
+    Flight,
+    ReactionComparison,
+    compare_reaction,
+    estimate_reaction,
+    fit_flight_gravity,
+)
 from marey.dynamics.validation.report import CAUSES, ValidityReport, ValiditySpan, plot_report
 
 __all__ = [

@@ -4,7 +4,7 @@ from marey.base import guard_room
 from marey.io.character import Character, load_character, pose_vertices
 from marey.io.clip import read_clip, write_clip
 from marey.io.dispatch import READABLE_SUFFIXES, WRITABLE_SUFFIXES, clips, load, save
-from marey.io.export.takes import bone_difference, fit_joint_order
+from marey.io.export import bone_difference, fit_joint_order
 from marey.io.gltf.buffers import GltfPack, to_glb
 from marey.io.laboratory.capture import Subject, find_subject, load_analog, load_markers
 from marey.io.laboratory.opensim import GroundReaction, load_ground_reaction

@@ -22,10 +22,10 @@ from marey.motion import Motion
 from marey.skeleton import Skeleton, joint_frames, tree_difference
 
 CHARACTER_READERS: Final = {
-    ".glb": ("marey.io.gltf.characters", "read_gltf_character"),
-    ".gltf": ("marey.io.gltf.characters", "read_gltf_character"),
-    ".vrm": ("marey.io.gltf.characters", "read_gltf_character"),
-    ".fbx": ("marey.io.fbx.characters", "read_fbx_character"),
+    ".glb": ("marey.io.gltf.rig", "read_gltf_character"),
+    ".gltf": ("marey.io.gltf.rig", "read_gltf_character"),
+    ".vrm": ("marey.io.gltf.rig", "read_gltf_character"),
+    ".fbx": ("marey.io.fbx.reader", "read_fbx_character"),
 }
 WEIGHTS_TOL: Final = 1e-6  # [-] weights of a vertex sum to one, to float32 rounding
 SAME_PLACE: Final = 1e-5  # [-] of the body's size: joints found twice at one place, float32 apart

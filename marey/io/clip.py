@@ -4,6 +4,8 @@
 
 Arrays are tensors of the file; the rest is one JSON text in the file's metadata under the key ``marey``. Any
 tool that reads safetensors can read our arrays; nothing in the file can run code.
+
+`.marey` files hold compressed motions, which a room above this one makes and reads.
 """
 
 from __future__ import annotations
@@ -11,13 +13,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import FloatArray, InputError, MareyError, write_atomically
+from marey.base import FloatArray, FormatError, InputError, MareyError, MissingFileError, write_atomically
 from marey.io.binary import (
     MAX_JSON_BYTES,
     MAX_JSON_VALUES,
@@ -251,3 +254,24 @@ def _texts(values: Any) -> tuple[str, ...]:
     if not isinstance(values, list):
         raise InputError(f"a list of names was expected, found {type(values).__name__}")
     return tuple(str(value) for value in cast(list[Any], values))
+
+
+def read_compressed(path: AnyPath, *, rate_hz: float | None = None, unit: str | None = None) -> Motion:
+    """Read a `.marey` file, through the public name ``marey.decompress``: the codec stands above the readers.
+
+    Raises:
+        MissingFileError: there is no such file.
+        FormatError: the file is damaged or of another version.
+        InputError: it holds only the fingerprint of its skeleton (``marey.decompress(data, skeleton=...)`` takes one),
+            or a unit other than metres is given.
+    """
+    if unit not in (None, "m"):
+        raise InputError(f"unit '{unit}' for a .marey file", "Compressed motions are always in metres; leave unit out")
+    if not Path(path).is_file():
+        raise MissingFileError(str(path))
+    codec: Any = import_module("marey")
+    try:
+        motion = cast(Motion, codec.decompress(Path(path).read_bytes()))
+    except FormatError as error:
+        raise FormatError(error.what, str(path), 0, error.fix) from None
+    return replace(motion, rate_hz=motion.rate_hz if rate_hz is None else rate_hz, name=motion.name or Path(path).stem)

@@ -25,21 +25,21 @@ READERS: Final = {
     ".asf": ("marey.io.acclaim.asf", "read_asf"),
     **dict.fromkeys(GLTF, ("marey.io.gltf.files", "read_gltf")),
     ".safetensors": ("marey.io.clip", "read_clip"),
-    ".marey": ("marey.io.compressed", "read_compressed"),
+    ".marey": ("marey.io.clip", "read_compressed"),
     ".npz": ("marey.io.npz.reader", "read_npz"),
     ".mvnx": ("marey.io.mvnx", "read_mvnx"),
     **dict.fromkeys((".json", ".txt"), ("marey.io.deepmimic", "read_deepmimic")),
     ".c3d": ("marey.io.laboratory.c3d", "read_c3d"),
-    ".trc": ("marey.io.laboratory.trc", "read_trc"),
+    ".trc": ("marey.io.laboratory.opensim", "read_trc"),
     ".fbx": ("marey.io.fbx.reader", "read_fbx"),
-    **dict.fromkeys(USD, ("marey.io.usd.reader", "read_usd")),
+    **dict.fromkeys(USD, ("marey.io.usd.files", "read_usd")),
 }
 CLIP_LISTS: Final = {  # of files that may hold several clips; their readers take ``clip``
     ".bvh": ("marey.io.bvh.hierarchy", "list_bvh_clips"),
     **dict.fromkeys(GLTF, ("marey.io.gltf.files", "list_gltf_clips")),
     ".fbx": ("marey.io.fbx.reader", "list_fbx_clips"),
     ".mvnx": ("marey.io.mvnx", "list_mvnx_clips"),
-    **dict.fromkeys(USD, ("marey.io.usd.reader", "list_usd_clips")),
+    **dict.fromkeys(USD, ("marey.io.usd.files", "list_usd_clips")),
 }
 _TABLE: Final = "It holds forces or angles of a model; `marey physics CLIP --grf` takes those of force plates"
 NO_MOTIONS: Final = {  # what else lies beside motion files, and what to do with it
@@ -59,10 +59,10 @@ WRITERS: Final = {
     ".gltf": ("marey.io.gltf.files", "write_gltf"),
     ".safetensors": ("marey.io.clip", "write_clip"),
     ".fbx": ("marey.io.fbx.writer", "write_fbx"),
-    ".usda": ("marey.io.usd.writer", "write_usda"),
-    ".npz": ("marey.io.export.smpl", "write_amass"),
-    ".csv": ("marey.io.export.tables", "write_csv"),
-    ".trc": ("marey.io.export.tables", "write_trc"),
+    ".usda": ("marey.io.usd.files", "write_usda"),
+    ".npz": ("marey.io.npz.smpl", "write_amass"),
+    ".csv": ("marey.io.export", "write_csv"),
+    ".trc": ("marey.io.export", "write_trc"),
 }
 MANY_CLIPS: Final = (".glb", ".gltf", ".fbx", ".usda")  # formats that hold several motions
 READABLE_SUFFIXES: Final = tuple(READERS)  # of files that load() takes

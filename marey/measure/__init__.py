@@ -1,12 +1,17 @@
 """The meter: published measures and plain geometry, independent of every engine's own flags."""
 
 from marey.base import guard_room
-from marey.measure.faults import Fault
-from marey.measure.measurement import LEAST_METER_FRAMES, MeasuredFigure, Measurement, measure_motion
-from marey.measure.obstacles import MeasuredGround
-from marey.measure.reference import compare_frames, compute_l2, compute_npss
-from marey.measure.settings import MeterSettings
-from marey.measure.typical import KINDS, read_typical
+from marey.measure.faults import Fault, MeasuredGround
+from marey.measure.measurement import (
+    KINDS,
+    LEAST_METER_FRAMES,
+    MeasuredFigure,
+    Measurement,
+    measure_motion,
+    read_typical,
+)
+from marey.measure.published import compare_frames, compute_l2, compute_npss
+from marey.measure.tracks import MeterSettings
 
 __all__ = [
     "KINDS",

@@ -2,28 +2,56 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from marey.base import FloatArray, InputError, Result, UnknownNameError, save_figure
-from marey.measure.faults import Fault, find_faults
-from marey.measure.feet import FootMeasures, measure_feet
-from marey.measure.flights import find_flight_arcs
-from marey.measure.limbs import measure_limbs, measure_turns
-from marey.measure.obstacles import MeasuredGround, find_obstacle_contacts, measure_rests
-from marey.measure.posture import measure_bending, measure_carriage, measure_course
-from marey.measure.published import measure_published
-from marey.measure.reference import ALIGNED_S, compare_frames
-from marey.measure.settings import MeterSettings
-from marey.measure.tracks import MeasuredBody
-from marey.measure.typical import KINDS, estimate_kind, find_typical_range
-from marey.motion import Motion
+from marey.measure.faults import Fault, MeasuredGround, find_faults, find_obstacle_contacts, measure_rests
+from marey.measure.feet import FootMeasures, count_short_steps, find_flight_arcs, measure_feet
+from marey.measure.posture import measure_bending, measure_carriage, measure_course, measure_limbs, measure_turns
+from marey.measure.published import ALIGNED_S, compare_frames, measure_published
+from marey.measure.tracks import MeasuredBody, MeterSettings
+from marey.motion import Motion, find_runs
 from marey.skeleton import RoleMap
 from marey.world import World
+
+KINDS: Final = ("walk", "run", "jump", "other")
+TABLE: Final = Path(__file__).with_name("typical.json")
+FLIGHT_S: Final = 0.03  # [s] a shorter time in the air is noise of a heel strike
+JUMP_FLIGHT_S: Final = 0.22  # [s] flights of runs, without take-off and landing, are shorter
+SLOW_FLIGHT_S: Final = 0.10  # [s] ... and nobody flies so long who is slower than a run
+RUN_MPS: Final = 1.7
+WALK_MPS: Final = 0.25
+
+
+@cache
+def read_typical() -> Mapping[str, Any]:
+    """The table that ships: for each kind its clips and, by figure, the 1st and 99th percentile over them."""
+    return json.loads(TABLE.read_text(encoding="utf-8")) if TABLE.is_file() else {}
+
+
+def find_typical_range(kind: str, figure: str) -> tuple[float, float] | None:
+    """1st and 99th percentile of a figure over the captured clips of a kind; none where no clip has it."""
+    found = read_typical().get(kind, {}).get("figures", {}).get(figure)
+    return None if found is None else (float(found[0]), float(found[1]))
+
+
+def estimate_kind(tracks: MeasuredBody, feet: FootMeasures, speed_mps: float) -> str:
+    """Say whether a clip walks, runs or jumps, by its speed and its longest time in the air."""
+    runs = find_runs(feet.is_in_air)
+    longest = max((stop - start for start, stop in runs), default=0) / tracks.rate_hz
+    if longest > JUMP_FLIGHT_S or (longest > SLOW_FLIGHT_S and speed_mps < RUN_MPS):
+        return "jump"
+    if speed_mps >= RUN_MPS and longest > FLIGHT_S:
+        return "run"
+    return "walk" if speed_mps > WALK_MPS and len(feet.swings) > 1 else "other"
+
 
 LEAST_METER_FRAMES: Final = 12  # shorter clips have no steps to measure
 LEAST_WAY_M: Final = 1.0  # [m] on a shorter way nothing is counted per 10 m
@@ -200,7 +228,32 @@ def _measure_clip(
     arcs = find_flight_arcs(tracks, feet, settings)
     contacts = () if world is None else find_obstacle_contacts(tracks, feet, world, settings)
     values = measure_course(tracks, settings)
-    values |= _count_feet(tracks, feet, surroundings, values["way_m"], settings)
+    # Figures of the feet over a whole clip
+    scraped = float(feet.scraped.sum())
+    values["scraped_m_per_s"] = scraped * tracks.rate_hz / tracks.num_frames
+    if values["way_m"] > LEAST_WAY_M:
+        values["scraped_m_per_10m"] = 10.0 * scraped / values["way_m"]
+    middle = feet.slowest[feet.is_middle]
+    if middle.size:
+        values["stance_slip_p95_mps"] = float(np.percentile(middle, 95.0))
+    values["short_steps_in_a_row"] = float(count_short_steps(tracks, feet))
+    steps = [step for step in feet.steps if step.is_whole]
+    if steps:
+        values["stance_slip_median_mps"] = float(np.median([step.speed_mps for step in steps]))
+        values["stance_slip_max_mps"] = max(step.speed_mps for step in steps)
+        rests = measure_rests(tracks, feet, *surroundings)
+        values["sole_rest_height_median_m"] = float(np.median(rests))
+        values["sole_rest_height_max_m"] = float(rests.max())
+        values["sole_rest_height_min_m"] = float(rests.min())
+    if len(feet.drifts) >= settings.least_drifts:
+        values["stance_drift_median_mps"] = float(np.median(feet.drifts))
+    touches = (feet.heights < settings.near_m) & (tracks.ground_speeds < settings.scrape_mps)
+    values["support_share"] = float(touches.any(axis=(1, 2)).mean())
+    if feet.swings:
+        clearances = np.array([swing.clearance_m for swing in feet.swings])
+        values["swing_clearance_median_mm"] = 1e3 * float(np.median(clearances))
+        values["swing_clearance_least_mm"] = 1e3 * float(clearances.min())
+        values["swing_dragging_share"] = float((clearances < DRAGGING_M).mean())
     values |= measure_bending(tracks, limbs, turns[1], settings)
     values |= measure_carriage(tracks)
     if world is not None:
@@ -224,38 +277,3 @@ def _measure_clip(
         whole.append(Fault("slide", "feet", 0.0, motion.duration_s, drift, text))
     faults = find_faults(tracks, feet, limbs, turns, arcs, contacts, world, settings, ground)
     return kind, feet, values, (*faults, *whole)
-
-
-def _count_feet(
-    tracks: MeasuredBody,
-    feet: FootMeasures,
-    surroundings: tuple[World | None, MeasuredGround | None],
-    way_m: float,
-    settings: MeterSettings,
-) -> dict[str, float]:
-    """Figures of the feet over a whole clip."""
-    scraped = float(feet.scraped.sum())
-    values = {"scraped_m_per_s": scraped * tracks.rate_hz / tracks.num_frames}
-    if way_m > LEAST_WAY_M:
-        values["scraped_m_per_10m"] = 10.0 * scraped / way_m
-    middle = feet.slowest[feet.is_middle]
-    if middle.size:
-        values["stance_slip_p95_mps"] = float(np.percentile(middle, 95.0))
-    whole = [step for step in feet.steps if step.is_whole]
-    if whole:
-        values["stance_slip_median_mps"] = float(np.median([step.speed_mps for step in whole]))
-        values["stance_slip_max_mps"] = max(step.speed_mps for step in whole)
-        rests = measure_rests(tracks, feet, *surroundings)
-        values["sole_rest_height_median_m"] = float(np.median(rests))
-        values["sole_rest_height_max_m"] = float(rests.max())
-        values["sole_rest_height_min_m"] = float(rests.min())
-    if len(feet.drifts) >= settings.least_drifts:
-        values["stance_drift_median_mps"] = float(np.median(feet.drifts))
-    touches = (feet.heights < settings.near_m) & (tracks.ground_speeds < settings.scrape_mps)
-    values["support_share"] = float(touches.any(axis=(1, 2)).mean())
-    if feet.swings:
-        clearances = np.array([swing.clearance_m for swing in feet.swings])
-        values["swing_clearance_median_mm"] = 1e3 * float(np.median(clearances))
-        values["swing_clearance_least_mm"] = 1e3 * float(clearances.min())
-        values["swing_dragging_share"] = float((clearances < DRAGGING_M).mean())
-    return values

@@ -1,7 +1,6 @@
 """Pose models: PCA, principal geodesics and hierarchical models, learnt from clips."""
 
 from marey.base import deprecated_names, guard_room
-from marey.models.basis_clips import choose_clips, clip_features
 from marey.models.hierarchy import (
     Components,
     HierarchicalModel,
@@ -20,14 +19,20 @@ from marey.models.hierarchy import (
 from marey.models.in_between_model import InBetweenModel, KeyGaps, load_in_betweens
 from marey.models.pca import PCA
 from marey.models.pga import PGA
-from marey.models.plots import mode_motion, mode_strips, plot_explained, plot_mode_counts, plot_selection
 from marey.models.pose_model import GeodesicModel, PoseModel, load_model
 from marey.models.samples import FarSamples, find_far_samples
 from marey.models.selection import (
     ModeCounts,
     SelectionCurve,
+    choose_clips,
+    clip_features,
     count_modes,
     joint_error,
+    mode_motion,
+    mode_strips,
+    plot_explained,
+    plot_mode_counts,
+    plot_selection,
     selection_curve,
 )
 

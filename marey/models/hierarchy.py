@@ -201,16 +201,13 @@ class SpeedLaw:
         return np.where(s < self.slowest, curve, line)
 
 
-def fit_speed_law(
-    scores: ArrayLike, speeds: ArrayLike, standing: ArrayLike | None = None, *, power: float = POWER
-) -> SpeedLaw:
+def fit_speed_law(scores: ArrayLike, speeds: ArrayLike, standing: ArrayLike | None = None) -> SpeedLaw:
     """Fit a line above the slowest unit and a root curve below it.
 
     Args:
         scores: ``(n, k)`` of the moving units.
         speeds: ``(n,)``, positive; if all are equal the line is level.
         standing: ``(k,)`` scores of the body at rest; the line goes on to rest if not given.
-        power: exponent of the curve below the slowest unit.
     """
     y = frozen(scores, None, None, name="scores")
     s = frozen(speeds, len(y), name="speeds")
@@ -232,7 +229,7 @@ def fit_speed_law(
         slope, offset = np.zeros_like(y[0]), np.asarray(np.median(y, axis=0), dtype=np.float64)
     slowest = float(s.min())
     rest = slope * slowest + offset if standing is None else frozen(standing, y.shape[1], name="standing")
-    return SpeedLaw(rest, slope, offset, slowest, power)
+    return SpeedLaw(rest, slope, offset, slowest, POWER)
 
 
 GAITS = ("walk", "run")

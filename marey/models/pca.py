@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.models.charts import SPACES, root_triples, to_chart
 from marey.models.pose_model import LinearModel, check_name
-from marey.models.samples import Clips, gather_samples, mean_rotations
+from marey.models.samples import SPACES, Clips, gather_samples, mean_rotations, root_triples, to_chart
 
 NOISE = 1e-6  # [-] deviations below this part of the largest are rounding and noise; [Tournier2011]_ §8.1
 STILL_VARIANCE = 1e-12  # [rad] a spread below this is the rounding of logarithms: the clip does not move

@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, MareyError, TensorFormat, Tensors, UnknownNameError, frozen
 from marey.lie import SO3
-from marey.models.charts import SPACES, root_from_triples, root_triples, to_chart
-from marey.models.evaluation import (
+from marey.models.projection import (
     EULER_LINEAR,
     GEODESIC_PRODUCT,
     LINEAR_TANGENT,
@@ -25,9 +24,9 @@ from marey.models.evaluation import (
     ModelArrays,
     batch_jacobians,
     batch_rotations,
+    project_poses,
 )
-from marey.models.projection import project_poses
-from marey.models.samples import check_body
+from marey.models.samples import SPACES, check_body, root_from_triples, root_triples, to_chart
 from marey.motion import Motion
 from marey.skeleton import Pose, Skeleton
 
@@ -313,10 +312,6 @@ class LinearModel(PoseModel):
         angles = to_chart(self.space, motion.rotations, self.reference)
         angles[:, 0] = root_triples(motion) if self.covers_root else 0.0
         return angles
-
-    def angles_at(self, coordinates: ArrayLike) -> FloatArray:
-        """Angles ``(..., J, 3)`` [rad] of coordinates ``(..., k)``."""
-        return self.centre + np.einsum("jck,...k->...jc", self.full_basis, self._checked(coordinates))
 
     def encode(self, motion: Motion) -> FloatArray:
         r"""Coordinates ``(F, k)``: :math:`B^T(Q - Q_m)`."""

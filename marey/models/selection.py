@@ -1,19 +1,24 @@
-"""How many components: explained variance and joint error of reconstructed clips against their number."""
+"""What a model is made of, and how good it is: clips for a behaviour, number of components, pictures of both."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, Result
+from marey.contacts import contact_phases
 from marey.lie import SO3
 from marey.models.pca import PCA, choose_count
 from marey.models.pga import PGA
 from marey.models.pose_model import PoseModel
 from marey.models.samples import Clips, as_clips
-from marey.motion import Motion
+from marey.motion import Contacts, Motion, headings
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def reconstruct(model: PoseModel, motion: Motion) -> Motion:
@@ -159,3 +164,181 @@ def count_modes(motions: Clips, *, shares: Sequence[float] = (0.95, 0.99), setti
     counts = [[choose_count(whole.fit(clip).explained, None, share) for share in shares] for clip in clips]
     table = np.array(counts, dtype=np.int64).reshape(len(clips), len(shares))
     return ModeCounts(tuple(clip.name for clip in clips), tuple(shares), table)
+
+
+FEWEST = 3  # a space of one clip is too stiff: [Safonova2006]_ §3.3
+POOL = 2  # [-] times as many near clips as asked for are looked at for variety
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClipFeatures:
+    """Contact and direction features of a clip or of a request."""
+
+    phases: tuple[str, ...]  # kinds of contact phases in time: ("double", "flight", "double")
+    forward_m: float  # [m] from the first frame to the last, along the first facing
+    left_m: float  # [m]
+    turn_rad: float  # [rad] change of heading
+    rise_m: float  # [m] how far the root rises above where it starts
+
+    def vector(self) -> FloatArray:
+        """Return the numbers that are compared ``(4,)``."""
+        return np.array([self.forward_m, self.left_m, self.turn_rad, self.rise_m])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClipChoice:
+    """Clips chosen for a behaviour, the nearest first."""
+
+    indices: tuple[int, ...]  # into the candidates
+    is_relaxed: bool  # whether a double support had to be added to or dropped from the wanted contacts
+    warning: str  # empty if all is well
+
+
+def clip_features(motion: Motion) -> ClipFeatures:
+    """Measure a clip: its contact phases, displacement in its first facing, turn and rise."""
+    yaw = headings(motion)
+    x, z = (motion.root_positions[-1] - motion.root_positions[0])[[0, 2]]
+    s, c = np.sin(yaw[0]), np.cos(yaw[0])
+    rise = float(motion.root_positions[:, 1].max() - motion.root_positions[0, 1])
+    phases = tuple(phase.kind for phase in contact_phases(motion))
+    return ClipFeatures(phases, float(s * x + c * z), float(c * x - s * z), float(yaw[-1] - yaw[0]), rise)
+
+
+def choose_clips(candidates: Sequence[ClipFeatures], wanted: ClipFeatures, *, count: int = 10) -> ClipChoice:
+    """Choose clips whose contacts contain those wanted, near in displacement and turn, yet different from one another.
+
+    [Safonova2006]_ §3.3 uses contacts and the overall direction; distances are in deviations of the candidates.
+
+    Raises:
+        InputError: no candidate has this sequence of contacts, even with one double support more or less.
+    """
+    if count < 1:
+        raise InputError(f"{count} clips to choose", "Ask for one at least")
+    matching = [i for i, clip in enumerate(candidates) if _contains_phases(clip.phases, wanted.phases)]
+    is_relaxed = not matching
+    if is_relaxed:
+        # The same contacts with one double support less, or one more
+        phases = wanted.phases
+        fewer = [phases[:i] + phases[i + 1 :] for i, kind in enumerate(phases) if kind == "double" and len(phases) > 1]
+        more = [(*phases[:i], "double", *phases[i:]) for i in range(len(phases) + 1)]
+        near = fewer + more
+        matching = [i for i, clip in enumerate(candidates) if any(_contains_phases(clip.phases, p) for p in near)]
+    if not matching:
+        raise InputError(f"no clip has the contacts {'|'.join(wanted.phases)}", "Add clips of this behaviour")
+    # The nearest, then of the near ones always that which is farthest from all chosen
+    table = np.array([candidates[i].vector() for i in matching])
+    scale = np.maximum(table.std(axis=0), 1e-3)
+    away = np.linalg.norm((table - wanted.vector()) / scale, axis=1)
+    pool: list[int] = np.argsort(away, kind="stable")[: POOL * count].tolist()
+    chosen = [pool.pop(0)]
+    while pool and len(chosen) < count:
+        gaps = [min(float(np.linalg.norm((table[i] - table[j]) / scale)) for j in chosen) for i in pool]
+        chosen.append(pool.pop(int(np.argmax(gaps))))
+    chosen = tuple(matching[i] for i in sorted(chosen, key=lambda i: away[i]))
+    warning = "" if len(chosen) >= FEWEST else f"a behaviour of {len(chosen)} clips may give unnatural motions"
+    return ClipChoice(chosen, is_relaxed, warning)
+
+
+def _contains_phases(phases: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
+    size = len(wanted)
+    return any(phases[i : i + size] == wanted for i in range(len(phases) - size + 1))
+
+
+Drawing = TypeVar("Drawing")
+
+BAR, LINE, FAR = "#9fb6cd", "#2d5d8c", "#d08232"  # shares, their sum, the worst joint
+DPI = 150
+
+
+def plot_explained(model: PoseModel) -> Figure:
+    """Share of the variance of each component, and their sum [%]."""
+    figure, (axis,) = _axes(1)
+    numbers = np.arange(1, model.num_components + 1)
+    axis.bar(numbers, 100.0 * model.explained, color=BAR, label="each")
+    axis.plot(numbers, 100.0 * np.cumsum(model.explained), color=LINE, marker="o", markersize=3, label="together")
+    axis.set_ylim(0.0, 105.0)
+    _describe(axis, "components", "explained variance [%]")
+    return figure
+
+
+def plot_selection(curve: SelectionCurve) -> Figure:
+    """Explained variance [%] and joint error [cm] against the number of components."""
+    figure, (upper, lower) = _axes(2)
+    upper.plot(curve.counts, 100.0 * curve.explained, color=LINE, marker="o", markersize=3, label="together")
+    _describe(upper, "", "explained variance [%]")
+    for values, name, colour in (
+        (curve.mean_cm, "mean", LINE),
+        (curve.p95_cm, "95 %", BAR),
+        (curve.max_cm, "max", FAR),
+    ):
+        lower.plot(curve.counts, values, color=colour, marker="o", markersize=3, label=name)
+    lower.set_yscale("log")
+    _describe(lower, "components", "joint error [cm]")
+    return figure
+
+
+def plot_mode_counts(found: ModeCounts) -> Figure:
+    """Histogram of the number of components that the clips of a database need: fig. 8.7 of [Tournier2011]_."""
+    figure, axes = _axes(len(found.shares))
+    bins = np.arange(0.5, max(int(found.counts.max(initial=1)), 1) + 1.0)
+    for axis, share, counts in zip(axes, found.shares, found.counts.T, strict=True):
+        axis.hist(counts, bins=bins, color=BAR, label=f"{100.0 * share:g} % of the variance")
+        axis.axvline(float(np.median(counts)), color=LINE, label=f"median {np.median(counts):g}")
+        _describe(axis, "components", "clips")
+    return figure
+
+
+def mode_motion(model: PoseModel, component: int, *, reach: float = 2.0, count: int = 5) -> Motion:
+    """A clip that goes along one component, from ``-reach`` to ``+reach`` deviations through the mean.
+
+    Args:
+        model: any pose model.
+        component: which, from zero.
+        reach: in standard deviations of the coordinate.
+        count: how many frames, one second apart.
+    """
+    if not 0 <= component < model.num_components:
+        raise InputError(f"component {component} of a model of {model.num_components}", "Count from zero")
+    if count < 1:
+        raise InputError(f"{count} poses of a component", "Ask for one at least")
+    # One coordinate moves, the others stay at the mean
+    x = np.zeros((count, model.num_components))
+    x[:, component] = np.linspace(-reach, reach, count) * model.deviations[component]
+    moved = model.decode(x, rate_hz=1.0)
+    share = 100.0 * float(model.explained[component])
+    name = f"component {component + 1}: {share:.1f} %, -{reach:g} to +{reach:g} deviations"
+    nothing = Contacts((), np.zeros((moved.num_frames, 0), dtype=np.bool_))  # a component touches no ground
+    return replace(moved, contacts=nothing, name=name)
+
+
+def mode_strips(
+    model: PoseModel, draw: Callable[[Motion], Drawing], *, components: int = 4, reach: float = 2.0, count: int = 5
+) -> list[Drawing]:
+    """Draw the first components, one film strip each.
+
+    Args:
+        model: any pose model.
+        draw: what makes a picture of a clip: ``lambda m: marey.film_strip(m, layout="grid", instants="time")``.
+        components: how many, or all there are.
+        reach: in standard deviations.
+        count: poses on a strip.
+    """
+    shown = range(min(components, model.num_components))
+    return [draw(mode_motion(model, i, reach=reach, count=count)) for i in shown]
+
+
+def _axes(count: int) -> tuple[Any, list[Any]]:
+    from matplotlib.figure import Figure
+
+    figure: Any = Figure(figsize=(7.0, 0.6 + 2.6 * count), dpi=DPI, layout="constrained")
+    return figure, list(figure.subplots(count, 1, sharex=True, squeeze=False)[:, 0])
+
+
+def _describe(axis: Any, xlabel: str, ylabel: str) -> None:
+    axis.set_xlabel(xlabel, fontsize=9)
+    axis.set_ylabel(ylabel, fontsize=9)
+    axis.grid(visible=True, color="#e6e8eb", linewidth=0.6)
+    axis.set_axisbelow(True)
+    axis.tick_params(labelsize=8)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.legend(fontsize=8, frameon=False)

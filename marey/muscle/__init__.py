@@ -4,6 +4,7 @@ from marey.base import deprecated_names, guard_room
 from marey.muscle.body.contact import ContactBox, ContactPlane
 from marey.muscle.body.soft_body import BodySettings, SoftBody
 from marey.muscle.body.surface_contact import BodyContact
+from marey.muscle.elastic.mesh import SURFACE_SUFFIXES, SurfaceMesh, TetMesh
 from marey.muscle.human.activations import MuscleTrack, estimate_activations
 from marey.muscle.human.arm_reach import (
     ElbowFlexion,
@@ -22,15 +23,18 @@ from marey.muscle.human.pictures import (
     make_muscle_solids,
     make_reach_film,
 )
-from marey.muscle.mesh.surface_mesh import SURFACE_SUFFIXES, SurfaceMesh
-from marey.muscle.mesh.tet_mesh import TetMesh
-from marey.muscle.muscles.embedding import EmbeddedSurface, embed_surface
 from marey.muscle.muscles.forces import Muscles
 from marey.muscle.muscles.programmes import load_programmes
-from marey.muscle.muscles.spline import ActivationSpline
+from marey.muscle.muscles.spline import ActivationSpline, EmbeddedSurface, embed_surface
 from marey.muscle.optimal_control.adjoint import ControlResult, compute_adjoint_gradient, simulate_controls
-from marey.muscle.optimal_control.particles import MassSpringSystem, make_network, make_particle, make_spring_pair
-from marey.muscle.optimal_control.problem import OptimalControlProblem, StateGoal
+from marey.muscle.optimal_control.problem import (
+    MassSpringSystem,
+    OptimalControlProblem,
+    StateGoal,
+    make_network,
+    make_particle,
+    make_spring_pair,
+)
 from marey.muscle.optimal_control.soft_system import SoftSystem
 from marey.muscle.optimal_control.solve import SceneControl, solve_control, solve_scene
 from marey.muscle.scene.film import FILM_FILE_SUFFIXES as FILM_SUFFIXES

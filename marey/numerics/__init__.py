@@ -2,11 +2,9 @@
 
 from marey.base import deprecated_names, guard_room
 from marey.numerics.dense_qp import solve_qp
-from marey.numerics.hull import convex_hull
-from marey.numerics.splines import KnotSpline, evaluate_clamped_spline, fill_gaps, smootherstep, smoothstep
-from marey.numerics.sqp.programme import NonlinearProgramme, OnIteration, SQPIteration, SQPResult
-from marey.numerics.sqp.solver import solve_sqp
-from marey.numerics.status import SolveStatus
+from marey.numerics.programme import NonlinearProgramme, OnIteration, SolveStatus, SQPIteration, SQPResult
+from marey.numerics.splines import KnotSpline, convex_hull, evaluate_clamped_spline, fill_gaps, smootherstep, smoothstep
+from marey.numerics.trust_region import solve_sqp
 
 __all__ = [
     "KnotSpline",

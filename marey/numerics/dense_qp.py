@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, frozen
-from marey.numerics.status import OnFailure, SolveStatus, check_on_failure, raise_if_asked
+from marey.numerics.programme import OnFailure, SolveStatus, check_on_failure, raise_if_asked
 
 FEASIBILITY_TOLS = (1e-9, 1e-7)  # [-] on rows of unit norm; the second is for when rounding hides the first
 PROXIMAL_WEIGHT = 1e-4  # [-] of H; pulls towards the last point where H is singular (smaller stalled on random ones)

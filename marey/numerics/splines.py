@@ -1,4 +1,4 @@
-"""Cubic splines over knots of any spacing, aligned with the phases of a motion, and curves of control points.
+"""Cubic splines over knots of any spacing, curves of control points, and convex hulls in a plane.
 
 Both rest on the Cox-de Boor recurrences, evaluated over many times at once. Smooth steps from 0 to 1 fill the gaps of
 sampled signals.
@@ -17,7 +17,6 @@ from marey.base import EPS, BoolArray, FloatArray, InputError, IntArray, Unknown
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array, csr_array
-
 
 Side = Literal["left", "right"]
 
@@ -315,3 +314,27 @@ def fill_gaps(values: FloatArray, known: BoolArray) -> FloatArray:
     low, high = at[np.where(frames < at[after], np.maximum(after - 1, 0), after)], at[after]
     step = smoothstep((frames - low) / np.maximum(high - low, 1))[:, None]
     return (1.0 - step) * values[low] + step * values[high]
+
+
+STRAIGHT_TOL = 1e-12  # twice the area of three corners, below which the middle one is on a line
+
+
+def convex_hull(points: FloatArray) -> FloatArray:
+    """Corners ``(h, 2)`` of the hull of points ``(n, 2)``, counter-clockwise from the leftmost (Andrew's chain)."""
+    points = frozen(points, None, 2, name="points")
+    if len(points) < 2:
+        return points
+    order = points[np.lexsort((points[:, 1], points[:, 0]))].tolist()
+    hull: list[list[float]] = []
+    for line in (order, order[::-1]):
+        chain: list[list[float]] = []
+        for c in line:
+            # A corner that does not turn to the left is inside
+            while len(chain) > 1:
+                a, b = chain[-2:]
+                if (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) > STRAIGHT_TOL:
+                    break
+                chain.pop()
+            chain.append(c)
+        hull += chain[:-1]
+    return np.array(hull)

@@ -2,12 +2,12 @@
 
 from marey.base import deprecated_names, guard_room
 from marey.picture.bodies import Palette, body_solids
+from marey.picture.capsules import Image, encode_srgb
 from marey.picture.files import PICTURE_SUFFIXES, save_film, save_image, save_pictures
 from marey.picture.motions import ground_level, main_heading, make_light, motion_scene, render_motion
 from marey.picture.pages import describe_clip, describe_world, motion_html, save_page
 from marey.picture.plots import PhysicsCurves, plot_angles, plot_contacts, plot_physics, plot_speed
-from marey.picture.raycast.capsules import Image, encode_srgb
-from marey.picture.raycast.scene import (
+from marey.picture.scene import (
     CapsuleBatch,
     GroundMarks,
     GroundPattern,
@@ -20,8 +20,8 @@ from marey.picture.raycast.scene import (
     linear_from_srgb,
     view_direction,
 )
-from marey.picture.raycast.triangles import render, render_mesh
 from marey.picture.strips import Label, compare_strips, film_strip, write_labels
+from marey.picture.triangles import render, render_mesh
 
 __all__ = [
     "PICTURE_SUFFIXES",

@@ -19,7 +19,7 @@ from marey.base import FloatArray, InputError, IntArray, MareyError, UnknownName
 from marey.contacts import detect_contacts
 from marey.io import Character, fit_joint_order, load_character, pose_vertices
 from marey.motion import Contacts, Motion, contact_positions, find_runs, mean_speed
-from marey.picture.raycast.scene import CapsuleBatch, GroundMarks, TriangleMesh, linear_from_srgb
+from marey.picture.scene import CapsuleBatch, GroundMarks, TriangleMesh, linear_from_srgb
 from marey.skeleton import (
     NO_PARENT,
     Capsules,
@@ -132,7 +132,6 @@ def body_solids(
     *,
     contacts: Contacts | None = None,
     fades: ArrayLike = 0.0,
-    offsets: ArrayLike = 0.0,
 ) -> list[CapsuleBatch]:
     """One coloured body for each of ``frames`` ``(n,)``.
 
@@ -142,11 +141,9 @@ def body_solids(
         palette: its colours.
         contacts: colours feet and hands that touch; none by default.
         fades: how far each body is faded to paper, 0 to 1, ``(n,)`` or one number.
-        offsets: moves each body aside, ``(n, 3)`` [m] or one number.
     """
     body, starts, ends = place_capsules(motion, frames)
     fades = np.broadcast_to(np.asarray(fades, dtype=np.float64), len(frames))
-    moves = np.broadcast_to(np.asarray(offsets, dtype=np.float64), (len(frames), 3))[:, None, :]
     sides = joint_sides(motion.skeleton)[body.joints]
     plain = np.stack([palette.trunk, palette.left, palette.right])[sides]
     # Capsules (n, S) that are carried by a joint whose contact point touches.
@@ -158,7 +155,6 @@ def body_solids(
     # Touching parts take the colour of contacts; older bodies fade to paper.
     colours = np.where(touching[..., None], palette.contact, plain)
     colours = colours + fades[:, None, None] * (PAPER_COLOUR - colours)
-    starts, ends = starts + moves, ends + moves
     return [CapsuleBatch(starts[i], ends[i], body.start_radii, body.end_radii, colours[i]) for i in range(len(frames))]
 
 

@@ -27,6 +27,7 @@ from marey.picture.bodies import (
     draw_figures,
     find_character,
 )
+from marey.picture.capsules import Image, encode_srgb
 from marey.picture.motions import (
     FADE_M,
     fit_camera,
@@ -37,9 +38,8 @@ from marey.picture.motions import (
     named_view_direction,
     smooth_camera_path,
 )
-from marey.picture.raycast.capsules import Image, encode_srgb
-from marey.picture.raycast.scene import GroundMarks, GroundPattern, PinholeCamera, RenderScene, TriangleMesh
-from marey.picture.raycast.triangles import render
+from marey.picture.scene import GroundMarks, GroundPattern, PinholeCamera, RenderScene, TriangleMesh
+from marey.picture.triangles import render
 from marey.picture.worlds import Scenery, build_scenery, find_steps, place_objects
 from marey.world import Sketch, World
 

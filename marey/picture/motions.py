@@ -23,8 +23,8 @@ from marey.picture.bodies import (
     place_capsules,
     root_path,
 )
-from marey.picture.raycast.capsules import Image
-from marey.picture.raycast.scene import (
+from marey.picture.capsules import Image
+from marey.picture.scene import (
     GroundMarks,
     GroundPattern,
     Light,
@@ -37,7 +37,7 @@ from marey.picture.raycast.scene import (
     view_axes,
     view_direction,
 )
-from marey.picture.raycast.triangles import render
+from marey.picture.triangles import render
 from marey.picture.worlds import Scenery, build_scenery, find_steps, place_objects
 from marey.skeleton import contact_points
 from marey.world import Sketch, World

@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike
 from marey.base import FloatArray, InputError, MissingFileError, write_atomically
 from marey.motion import Motion, find_runs
 from marey.picture.bodies import body_of, contacts_or_detect, joint_sides, list_facts
+from marey.picture.capsules import encode_srgb
 from marey.picture.motions import ground_level
-from marey.picture.raycast.capsules import encode_srgb
-from marey.picture.raycast.scene import TriangleMesh
+from marey.picture.scene import TriangleMesh
 from marey.picture.strips import film_strip
 from marey.picture.worlds import build_scenery
 from marey.skeleton import contact_points

@@ -22,6 +22,7 @@ from marey.picture.bodies import (
     find_character,
     foot_prints,
 )
+from marey.picture.capsules import Image
 from marey.picture.motions import (
     ground_focus,
     ground_level,
@@ -33,8 +34,7 @@ from marey.picture.motions import (
     path_bend,
     strip_frames,
 )
-from marey.picture.raycast.capsules import Image
-from marey.picture.raycast.scene import (
+from marey.picture.scene import (
     GroundMarks,
     GroundPattern,
     Margins,
@@ -44,7 +44,7 @@ from marey.picture.raycast.scene import (
     view_axes,
     view_direction,
 )
-from marey.picture.raycast.triangles import render
+from marey.picture.triangles import render
 from marey.picture.worlds import Scenery, build_scenery, find_steps, place_objects
 from marey.world import Sketch, World
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray
 from marey.motion import Contacts, Motion, contact_positions, find_runs
-from marey.picture.raycast.scene import RING_SEGMENTS, GroundMarks, TriangleMesh, linear_from_srgb
+from marey.picture.scene import RING_SEGMENTS, GroundMarks, TriangleMesh, linear_from_srgb
 from marey.skeleton import assess_anatomy, contact_points
 from marey.world import Sketch, World
 

@@ -28,6 +28,7 @@ CRUISE_PERCENT: Final = 75.0  # percentile of the speeds of a moving root that c
 STILL_MPS: Final = 0.15  # [m/s] a slower root stands
 LEAST_STOP_S: Final = 0.5  # [s] a shorter stand is no stop
 END_S: Final = 1.5  # [s] at either end, in which a walk sets out and comes to rest
+MAX_SHORT_STEPS: Final = 2  # in a row, to come to a stop; captured walkers who pick things up take one
 LEAST_FLIGHT_S: Final = 0.1  # [s]
 LEAST_SCRAPED_M: Final = 0.01  # [m] a foot that slides scrapes farther; what scrapes less is in the air
 
@@ -52,6 +53,7 @@ class SketchCheck:
     turned_deg: float = 0.0  # sum of all turning of the smoothed heading
     flights: int = 0  # that nobody asked for
     stops_s: float = 0.0  # [s] of standing that nobody asked for
+    short_steps: int = 0  # most in a row that lead nowhere, by the meter
     scraped_m: float = 0.0  # [m] way of both feet over their floor, by the meter
     things: tuple[str, ...] = ()  # what of the body is inside what, and feet that slide or scrape, by the meter
     faults: tuple[str, ...] = ()  # what else the meter finds wrong
@@ -67,6 +69,8 @@ class SketchCheck:
             found.append(f"leaves the ground {self.flights} time{'s' if self.flights > 1 else ''} unasked")
         if self.stops_s > 0.0:
             found.append(f"stands for {self.stops_s:.1f} s unasked")
+        if self.short_steps > MAX_SHORT_STEPS:
+            found.append(f"takes {self.short_steps} short steps in a row on the spot")
         return (*found, *self.faults)
 
     def to_json(self) -> dict[str, Any]:
@@ -133,9 +137,12 @@ def _measure_course(motion: Motion, sketch: Sketch) -> dict[str, Any]:
         way = np.linalg.norm(np.array(sketch.start.position) - ends[0]) + sketch.path.length_m
         asked = float(way + np.linalg.norm(np.array(sketch.goal.position) - ends[1]))
     else:
-        objects = [sketch.world.object(e.object).position for e in sketch.events if e.kind == "pick" and e.object]
-        stops = [e.at for e in sketch.events if e.at is not None] if not objects else []
-        route = np.array([sketch.start.position, *stops, *((x, z) for x, _, z in objects), sketch.goal.position])
+        route = [sketch.start.position]
+        for event in sketch.events:
+            thing = event.to if event.kind == "place" else event.object and sketch.world.object(event.object).position
+            place = event.at or (thing and (thing[0], thing[2]))
+            route += [place] if place else []
+        route.append(sketch.goal.position)
         asked = float(np.linalg.norm(np.diff(route, axis=0), axis=1).sum())
     # Standing in between, without the times that stops and hands need
     edge = round(END_S * rate)
@@ -174,7 +181,8 @@ def _read_meter(motion: Motion, sketch: Sketch) -> dict[str, Any]:
         start, stop = (min(round(at * motion.rate_hz), len(scraped) - 1) for at in (fault.start_s, fault.stop_s))
         is_sliding = fault.kind == "slide" and scraped[stop] - scraped[start] > LEAST_SCRAPED_M
         (things if is_sliding or fault.kind in ("obstacle", "scrape") else others).append(str(fault))
-    return {"scraped_m": float(scraped[-1]), "things": tuple(things), "faults": tuple(others)}
+    short = int(measured["short_steps_in_a_row"])
+    return {"short_steps": short, "scraped_m": float(scraped[-1]), "things": tuple(things), "faults": tuple(others)}
 
 
 def find_broken(check: SketchCheck, motion: Motion, sketch: Sketch) -> tuple[str, ...]:

@@ -1,9 +1,8 @@
 """Shipped models, sketches, scripts and problems, and synthetic clips."""
 
 from marey.base import guard_room
-from marey.samples.cached_graph import DEMO_SETTINGS, demo_graph, demo_graph_file
 from marey.samples.gaits import jump, run, walk
-from marey.samples.graph_clips import demo_clips
+from marey.samples.graph_clips import DEMO_SETTINGS, demo_clips, demo_graph
 from marey.samples.shipped_files import (
     jump_problem,
     load,
@@ -22,7 +21,6 @@ __all__ = [
     "StarterProject",
     "demo_clips",
     "demo_graph",
-    "demo_graph_file",
     "jump",
     "jump_problem",
     "load",

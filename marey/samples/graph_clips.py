@@ -1,13 +1,16 @@
-"""Synthetic clips for the shipped motion graph.
+"""The shipped motion graph, and the synthetic clips that it was built from.
 
-Walks, turns, runs and jumps come from the locomotion engine, picks from inverse kinematics on the engine's stand.
+Walks, turns, runs and jumps come from the locomotion engine, picks from inverse kinematics on the engine's stand. The
+graph is a file, built by ``marey graph build demo --packed -o marey/samples/graphs/demo.safetensors``; a change of the
+engine reaches it when that command is run again, and ``make study`` tells how far the two are apart.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from importlib.resources import as_file, files
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -15,6 +18,7 @@ from marey.motion import Motion
 from marey.samples.picking import pick_up
 
 if TYPE_CHECKING:
+    from marey.graph import MotionGraph
     from marey.locomotion import Action, JumpAction, LocomotionModel, Transition
 
     Element = Action | Transition | JumpAction
@@ -36,10 +40,24 @@ RUN_LEAPS_M: Final = (1.3, 1.8)
 STANDING_JUMPS_M: Final = (0.4, 0.8, 1.2)
 SPINS: Final = ((1.0, 0.1), (1.2, 0.4), (1.5, 0.5), (1.5, 1.5))  # [rad/s], [s] of turns on the spot, to the left
 SPIN_MPS: Final = 0.3
+VEERS: Final = ((0.6, 0.8, 0.3), (0.6, 1.5, 0.3), (0.6, 2.0, 0.5), (0.45, 2.2, 0.9))
+"""[m/s], [rad/s], [s] of turns to the left in the first steps of a walk, and in the last."""
+VEER_S: Final = 0.5  # [s] from a stand into such a turn
 SHORT_MPS: Final = (0.45, 0.75)  # of walks of a few steps
 HEIGHTS_M: Final = tuple(round(0.1 * n, 1) for n in range(1, 13))  # of things that are picked up
 PICKS_M: Final = ((0.0, 0.42), (0.12, 0.34), (0.12, 0.50), (0.26, 0.42))
 """Where they are: beside the root, on the side of the hand, and ahead."""
+DEMO_SETTINGS: Final[dict[str, Any]] = {"mirror": True, "density": 100.0, "merge": 1.5, "links": 24}
+"""Engine walks are far more alike than captured ones: links to the same gait alone would fill the usual density."""
+
+
+@lru_cache(maxsize=1)  # a graph cannot be changed, so callers may share it
+def demo_graph() -> MotionGraph:
+    """The shipped motion graph of :func:`demo_clips` and their mirror images."""
+    from marey.graph import load_graph
+
+    with as_file(files("marey.samples") / "graphs" / "demo.safetensors") as file:
+        return load_graph(file)
 
 
 @lru_cache(maxsize=1)  # a Motion cannot be changed, so callers may share it
@@ -48,7 +66,7 @@ def demo_clips() -> tuple[Motion, ...]:
 
     All begin and end with the same stand. Left-hand picks and turns to the right are what their mirror images show.
     """
-    from marey.locomotion import Action, JumpAction, load_model
+    from marey.locomotion import Action, JumpAction, Transition, load_model
 
     model = load_model()
     # Walks whose speed or direction changes all the time, so that no two cycles are alike, and runs
@@ -73,6 +91,13 @@ def demo_clips() -> tuple[Motion, ...]:
         _perform_timeline(model, "walk-run-walk", _build_timeline(1.2, 0.6, faster, Action(0.6, 1.2), ramp_s=1.0))
     )
     found += _turns(model)
+    # Walks that set out turned away from the stand, and walks that turn into it
+    for speed, turn, seconds in VEERS:
+        stand, out, straight = Action(STAND_S, 0.0), Transition(VEER_S), Action(0.6, WALK_MPS)
+        bend, ramp, rest = Action(seconds, speed, turn_rate=turn), Transition(BEND_RAMP_S), Action(SETTLE_S, 0.0)
+        slower = Transition(0.5 + 0.5 * WALK_MPS)
+        found.append(_perform_timeline(model, f"veer-{turn}", (stand, out, bend, ramp, straight, slower, rest)))
+        found.append(_perform_timeline(model, f"veer-in-{turn}", (stand, slower, straight, ramp, bend, out, rest)))
     # Leaps out of a walk and out of a run, and jumps from a stand
     for length in WALK_LEAPS_M:
         leap = _build_timeline(1.2, 0.6, JumpAction(length, "walk"), Action(0.5, 1.2))

@@ -1,17 +1,15 @@
 """Simulation of figures in the coordinates of a pose model or in all joints: integrators, contacts, limits."""
 
 from marey.base import deprecated_names, guard_room
-from marey.simulate.constraints.ground import FRICTIONS, Ground, StepContacts, contact_spheres
-from marey.simulate.constraints.kinds import Ball, Constraint, HolonomicConstraint, Pin, VelocityConstraint
-from marey.simulate.forces import PointForce, Push, forces_at
-from marey.simulate.integrators.step import StabilitySettings, StepSystem
-from marey.simulate.loads import SimulationLoads, compute_loads
+from marey.simulate.constrained_step import ConstraintRows
+from marey.simulate.constraints import Ball, Constraint, HolonomicConstraint, Pin, VelocityConstraint
+from marey.simulate.contact import FRICTIONS, Ground, StepContacts, contact_spheres
+from marey.simulate.forces import PointForce, Push, SimulationLoads, compute_loads, forces_at
+from marey.simulate.integrator import StabilitySettings, StepSystem
 from marey.simulate.mechanics import State
 from marey.simulate.mechanism import Mechanics
-from marey.simulate.mjcf import to_mjcf
 from marey.simulate.monitor import Monitor, Recorder, SimulationLog, momentum_scenario
-from marey.simulate.simulator import Simulator
-from marey.simulate.solver.constrained_step import ConstraintRows
+from marey.simulate.simulator import Simulator, to_mjcf
 
 __all__ = [
     "FRICTIONS",

@@ -16,7 +16,7 @@ from marey.base import FloatArray, InputError, IntArray, UnknownNameError, kerne
 from marey.dynamics import Body
 from marey.lie.kernels import product
 from marey.models import PoseModel
-from marey.models.evaluation import model_jacobian, model_rotations
+from marey.models.projection import model_jacobian, model_rotations
 
 Root = Literal["com", "pelvis"]
 ROOTS: Final[tuple[Root, ...]] = ("com", "pelvis")

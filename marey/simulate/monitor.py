@@ -29,9 +29,8 @@ from marey.dynamics import Body
 from marey.lie import SO3
 from marey.models import PoseModel
 from marey.motion import Contacts, Motion
-from marey.simulate.forces import PointForce
-from marey.simulate.integrators.step import Damping, Integrator
-from marey.simulate.loads import SimulationLoads, compute_loads
+from marey.simulate.forces import PointForce, SimulationLoads, compute_loads
+from marey.simulate.integrator import Damping, Integrator
 from marey.simulate.mechanics import State
 from marey.simulate.mechanism import Root
 from marey.simulate.simulator import Simulator, check_step

@@ -2,25 +2,34 @@
 
 from marey.base import deprecated_names, guard_room
 from marey.spacetime.dispatch import build_character, optimize, optimize_styled
-from marey.spacetime.editing.edit import EditIterate, ValidEditor, edit_kinematically, edit_physically
-from marey.spacetime.editing.goals import PointPin, PoseKey
+from marey.spacetime.editing import EditIterate, ValidEditor, edit_kinematically, edit_physically
+from marey.spacetime.goals import PointPin, PoseKey
 from marey.spacetime.motion_store import MotionStore, StoreAnswer, StoreEntry
 from marey.spacetime.problem.builders import (
+    ClipSelection,
     build_flip_problem,
     build_jump_problem,
     build_run_problem,
     build_surroundings,
     build_walk_problem,
+    select_clips,
 )
-from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase, SpacetimeProblem
+from marey.spacetime.problem.definition import (
+    Contact,
+    Key,
+    Objective,
+    ProblemPhase,
+    SpacetimeProblem,
+    Style,
+    build_pose_style,
+    build_stillness_style,
+)
 from marey.spacetime.problem.solution import SpacetimeResult
 from marey.spacetime.problem_files import load_problem, parse_problem, problem_to_toml, save_problem
 from marey.spacetime.reduced.behaviour import BehaviourPose, BehaviourSpace
-from marey.spacetime.reduced.clip_selection import ClipSelection, select_clips
 from marey.spacetime.reduced.solve import optimize_reduced
 from marey.spacetime.repair.programme import RepairSettings
 from marey.spacetime.repair.solve import RepairResult, make_valid
-from marey.spacetime.style import Style, build_pose_style, build_stillness_style
 
 __all__ = [
     "BehaviourPose",

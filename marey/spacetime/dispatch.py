@@ -11,20 +11,17 @@ from marey.base import ConvergenceError, FloatArray, InputError, UnknownNameErro
 from marey.dynamics import Body, JointTree
 from marey.motion import Motion
 from marey.numerics import OnIteration
-from marey.spacetime.full.body_state import Derivatives, FullBodyModel
-from marey.spacetime.full.layout import FullLayout
+from marey.spacetime.full.keys import validate_full, validate_numbers
+from marey.spacetime.full.layout import Derivatives, FullBodyModel, FullLayout
 from marey.spacetime.full.sampling import interpolate_pose_keys
 from marey.spacetime.full.solve import FullOptions, build_full_result, find_free_phases, solve_durations, solve_full
-from marey.spacetime.full.validation import validate_full, validate_numbers
-from marey.spacetime.problem.definition import SPACES, SpacetimeProblem
-from marey.spacetime.problem.poses import resolve_poses
+from marey.spacetime.problem.definition import SPACES, SpacetimeProblem, Style, resolve_poses
 from marey.spacetime.problem.solution import SpacetimeResult
 from marey.spacetime.reduced.assembly import build_reduced_space
-from marey.spacetime.reduced.keys import find_key_instants, validate_reduced
 from marey.spacetime.reduced.layout import FEET, build_layout
+from marey.spacetime.reduced.programme import find_key_instants, validate_reduced
 from marey.spacetime.reduced.solve import optimize_reduced, read_problem_behaviour
 from marey.spacetime.repair.solve import check_search_options
-from marey.spacetime.style import Style
 
 DERIVATIVES: Final = ("linear-time", "pinocchio", "finite-difference")
 SOLVERS: Final = ("sl1qp", "fang2003")

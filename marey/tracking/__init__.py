@@ -1,8 +1,7 @@
 """Tracking of a person in images: all frames at once with a pose model, and the particle filters of the thesis."""
 
 from marey.base import guard_room
-from marey.tracking.body import fit_body, load_people_poses, measure_clip_segments
-from marey.tracking.filters import EffectorFilter, PoseFilter
+from marey.tracking.filters import EffectorFilter, PoseFilter, seated_limits, seated_motion
 from marey.tracking.keypoint_files import CalibratedCamera, DetectedPoints, default_camera, load_cameras, load_keypoints
 from marey.tracking.observation import (
     BODY_KEYPOINTS,
@@ -12,12 +11,14 @@ from marey.tracking.observation import (
     Observations,
     Occlusion,
     cut_views,
+    fit_body,
+    load_people_poses,
+    measure_clip_segments,
     observe,
     track_points,
 )
 from marey.tracking.particle_filter import FilterResult, Likelihood
 from marey.tracking.prior import PersonTrack, PersonTracker, PriorTrack, PriorTracker
-from marey.tracking.seated import seated_limits, seated_motion
 
 __all__ = [
     "BODY_KEYPOINTS",

@@ -26,8 +26,7 @@ from marey.lie import SO3
 from marey.models import PoseModel
 from marey.motion import Markers, Motion
 from marey.skeleton import HUMAN, Pose, Skeleton, contact_points
-from marey.tracking.body import fit_body, load_people_poses, measure_segments, triangulate
-from marey.tracking.observation import Observations
+from marey.tracking.observation import Observations, fit_body, load_people_poses, measure_segments, triangulate
 from marey.tracking.prior_problem import FRAME_STEPS, MAX_STEPS, PriorProblem, PriorState, solve_frames
 
 KEY_S: Final = 0.25  # [s] between key frames: few motions change their way within it

@@ -12,7 +12,7 @@ from marey.base import FloatArray, InputError, IntArray, kernel
 from marey.lie import SO3
 from marey.lie.kernels import multiply, quaternion_at, rotate, row3
 from marey.models import PoseModel
-from marey.models.evaluation import model_jacobian, model_rotations
+from marey.models.projection import model_jacobian, model_rotations
 from marey.motion import Markers
 from marey.skeleton import ContactPoints, Skeleton, contact_points, joint_frames
 from marey.tracking.observation import MIN_DEPTH_M, Observations, body_points, check_views

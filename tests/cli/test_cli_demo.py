@@ -1,14 +1,17 @@
-"""The verb `demo`: a shipped sketch becomes a folder of results; on its first run a second process compiles ahead."""
+"""The verb `demo`: a shipped sketch becomes a folder of results; what a verb needs is compiled by further processes."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from marey import samples
-from marey.cli.synthesis import demo_ahead as _demo_ahead
-from marey.cli.synthesis.demo_ahead import compile_ahead, compile_kernels
+from marey.base.kernels import Kernel
+from marey.cli import compile_ahead as _ahead
 from marey.graph import MotionGraph, build_graph
 from marey.io import load
 
@@ -33,9 +36,7 @@ def test_demo_synthesises_a_sketch(run, small_graph, tmp_path, monkeypatch):
     short = tmp_path / "short.toml"
     short.write_text(SHORT, encoding="utf-8")
     monkeypatch.setattr(samples, "demo_graph", lambda: small_graph)
-    monkeypatch.setattr(samples, "demo_graph_file", lambda: tmp_path / "none")
     monkeypatch.setattr(samples, "sketch_file", lambda name: short)
-    monkeypatch.setattr(_demo_ahead, "_start_compiler", lambda: None)
     done = run("demo", "-o", tmp_path / "demo", "--sample", "straight")
     assert done.code == 0, done.err
     assert {file.name for file in (tmp_path / "demo").iterdir()} == {
@@ -45,7 +46,6 @@ def test_demo_synthesises_a_sketch(run, small_graph, tmp_path, monkeypatch):
     assert report == done.out
     assert "straight:" in report and "(graph, " in report and f"{len(small_graph.arrays.target)} edges" in report
     assert abs(load(tmp_path / "demo" / "straight.bvh").root_positions[-1, 2] - 2.0) < 1.0
-    assert "first run" in done.err
 
 
 def test_demo_says_what_it_does_not_know(run, tmp_path):
@@ -54,37 +54,77 @@ def test_demo_says_what_it_does_not_know(run, tmp_path):
     assert "nothing" in done.err
 
 
-def test_where_the_graph_is_kept_nothing_is_compiled_ahead(tmp_path, monkeypatch):
-    kept = tmp_path / "graph.safetensors"
-    kept.write_bytes(b"")
-    monkeypatch.setattr(samples, "demo_graph_file", lambda: kept)
-    monkeypatch.setattr(_demo_ahead, "_start_compiler", lambda: pytest.fail("a process was started"))
-    said: list[str] = []
-    with compile_ahead(said.append):
-        pass
-    assert said == []
+HELPED = """
+import subprocess, sys
+from marey.cli import compile_ahead
+started, popen = [], subprocess.Popen
+def start(command, **options):
+    started.append(popen([sys.executable, "-c", "import time; time.sleep(600)"]))
+    print(*command[3:], started[0].pid)
+    return started[0]
+subprocess.Popen = start
+compile_ahead.os.cpu_count = lambda: 2
+compile_ahead.compile_ahead("physics")
+from kernel_of_mine import double
+print(double(2.0), double(3))
+"""
 
 
-def test_the_helper_is_ended_with_the_demo(tmp_path, monkeypatch):
-    import subprocess
+def test_a_verb_that_must_compile_gets_help_which_ends_with_it(tmp_path):
+    """The first kernel that is not on disk starts one process, which does not outlive the command."""
+    (tmp_path / "kernel_of_mine.py").write_text(
+        "from marey.base import kernel\n@kernel\ndef double(x):\n    return x + x\n", encoding="utf-8"
+    )
+    own = {"MAREY_KERNEL_CACHE": str(tmp_path / "kernels"), "XDG_CACHE_HOME": str(tmp_path)}
+    command = [sys.executable, "-c", HELPED]
+    done = subprocess.run(command, cwd=tmp_path, env=os.environ | own, capture_output=True, text=True, check=False)
+    helper, answers = done.stdout.splitlines()
+    assert helper.split()[:4] == ["marey.cli.compile_ahead", "0", "1", "physics"], done.stderr
+    assert answers == "4.0 6"
+    assert not Path(f"/proc/{helper.split()[-1]}").exists()
+    # What is on disk needs no help
+    again = subprocess.run(command, cwd=tmp_path, env=os.environ | own, capture_output=True, text=True, check=False)
+    assert again.stdout.split() == answers.split(), again.stderr
 
-    started: list[subprocess.Popen[bytes]] = []
 
-    def sleeper() -> subprocess.Popen[bytes]:
-        started.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]))
-        return started[0]
-
-    monkeypatch.setattr(samples, "demo_graph_file", lambda: tmp_path / "none")
-    monkeypatch.setattr(_demo_ahead, "_start_compiler", sleeper)
-    said: list[str] = []
-    with compile_ahead(said.append):
-        pass
-    assert len(said) == 1
-    assert started[0].returncode is not None, "it was not ended"
+def test_verbs_without_a_list_start_nothing(monkeypatch):
+    monkeypatch.setattr(Kernel, "on_first_compilation", [])
+    monkeypatch.setattr(_ahead, "MAX_HELPERS", 2)
+    _ahead.compile_ahead("cite")
+    assert Kernel.on_first_compilation == []
 
 
-def test_what_is_compiled_ahead_is_what_the_demo_calls():
-    compile_kernels()
-    from marey.graph.search import ara
+def test_every_listed_kernel_exists_and_its_types_can_be_built():
+    """A kernel that was renamed or given other arguments is listed again by ``benchmarks/list_kernels.py``."""
+    from importlib import import_module
 
-    assert ara.expand_states.signatures
+    from marey.base.signatures import TypeTable
+
+    lists = _ahead.kernel_lists()
+    table = TypeTable(lists["types"])
+    for verb, kernels in lists["verbs"].items():
+        assert kernels, verb
+        for module, name, numbers in kernels:
+            found = getattr(import_module(module), name)
+            assert isinstance(found, Kernel), (verb, module, name)
+            assert found.py_func.__code__.co_argcount == len(numbers), (module, name)
+            for number in numbers:
+                table.build(number)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "job", ["physics walk -o forces.png", "walk stroll -o stroll.glb", "compress walk --max-error-mm 1 -o walk.marey"]
+)
+def test_a_verb_compiles_nothing_after_its_list(job, tmp_path):
+    alone = "from marey.base import kernel_cache as c\nc.environment_folder = lambda: c.Path('nowhere')\n"
+    own = {"MAREY_KERNEL_CACHE": str(tmp_path / "kernels"), "XDG_CACHE_HOME": str(tmp_path)}
+    codes = (
+        "from marey.cli import compile_ahead\nassert compile_ahead.main(['0', '1', sys.argv[1]]) == 0",
+        "from marey.cli import main\nassert main(sys.argv[1:]) == 0\n"
+        "from marey.base.kernel_compiler import PROGRESS\nassert not PROGRESS.compiled, PROGRESS.compiled",
+    )
+    for code in codes:
+        command = [sys.executable, "-c", f"import sys\n{alone}{code}", *job.split()]
+        done = subprocess.run(command, cwd=tmp_path, env=os.environ | own, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import marey
 from marey.base import FormatError, InputError, MissingFileError
-from marey.cli.clips import compress as _compress
+from marey.cli.clips import library as _compress
 from marey.compression import decompress
 from marey.io import load, save
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marey.compression.predictive.predictor import order_frames, read_frames, write_frames
+from marey.compression.predictor import order_frames, read_frames, write_frames
 from marey.compression.range_coder import (
     BUCKETS,
     MAX_BITS,

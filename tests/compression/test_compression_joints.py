@@ -21,7 +21,7 @@ from marey.compression.joint_fit import (
     unwrap_rotation_vectors,
     write_fit,
 )
-from marey.compression.predictive.pose_error import build_link_table, build_point_table, compute_reach
+from marey.compression.pose_error import build_link_table, build_point_table, compute_reach
 from marey.lie import SO3, geodesic_distance
 from marey.skeleton import Skeleton
 

@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from marey.compression import predictive
 from marey.compression.joint_fit import fit_joints, right_jacobian_column
-from marey.compression.predictive import bounded_codec
-from marey.compression.predictive.bounded_codec import CapturedClip
-from marey.compression.predictive.closed_loop import decode_table, encode_table
-from marey.compression.predictive.pose_error import (
+from marey.compression.pose_error import (
     build_link_table,
     compensate_rounding,
     compute_joint_error,
@@ -23,7 +21,8 @@ from marey.compression.predictive.pose_error import (
     solve_joint,
     solve_small,
 )
-from marey.compression.predictive.predictor import (
+from marey.compression.predictive import CapturedClip, decode_table, encode_table
+from marey.compression.predictor import (
     NUM_LINKS,
     new_predictor,
     predict_number,
@@ -164,7 +163,7 @@ def test_frames_coded_in_blocks_are_those_of_one_piece(problem, clip, monkeypatc
     links, steps = problem[2], clip.choose_steps(1e-3)
     for levels in (0, 2):
         whole, error = clip.code(links, steps, levels, 1e-3)
-        monkeypatch.setattr(bounded_codec, "BLOCK_FRAMES", 7)
+        monkeypatch.setattr(predictive, "BLOCK_FRAMES", 7)
         parts, other = clip.code(links, steps, levels, 1e-3)
         monkeypatch.undo()
         np.testing.assert_array_equal(parts.numbers, whole.numbers)

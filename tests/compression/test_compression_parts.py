@@ -11,6 +11,19 @@ from hypothesis import strategies as st
 
 from marey.base import FormatError, InputError
 from marey.compression import compress, compute_distortion, compute_shell_errors, decompress, evaluate_codec
+from marey.compression.codec import compute_movement, measure_foot_skate
+from marey.compression.decoder_ik import (
+    _assemble_normal_equations,
+    _evaluate_cost,
+    _forward_kinematics,
+    _Goal,
+    _ReducedPose,
+    _smooth_stance,
+    _to_reduced,
+    detect_standing_points,
+    has_lockable_feet,
+    lock_feet,
+)
 from marey.compression.file_format import (
     MAX_VALUES,
     FieldReader,
@@ -25,22 +38,7 @@ from marey.compression.file_format import (
     write_clip,
     write_skeleton,
 )
-from marey.compression.foot_lock import (
-    _smooth_stance,
-    detect_standing_points,
-    has_lockable_feet,
-    lock_feet,
-)
-from marey.compression.measures import compute_movement, measure_foot_skate
-from marey.compression.predictive.closed_loop import read_offsets, write_offsets
-from marey.compression.reduced_ik import (
-    _assemble_normal_equations,
-    _evaluate_cost,
-    _forward_kinematics,
-    _Goal,
-    _ReducedPose,
-    _to_reduced,
-)
+from marey.compression.predictive import read_offsets, write_offsets
 from marey.compression.wavelet import decode_step, encode_wavelet
 from marey.lie import SO3
 from marey.models import PGA

@@ -19,8 +19,8 @@ from marey.compression import (
     encode_tournier,
     fade_window,
 )
+from marey.compression.decoder_ik import solve_coordinates
 from marey.compression.joint_fit import fit_joints
-from marey.compression.reduced_ik import solve_coordinates
 from marey.compression.tournier import upsample_tracks
 from marey.compression.wavelet import _compute_metric
 from marey.lie import SO3, geodesic_distance

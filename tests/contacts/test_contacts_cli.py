@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from marey.cli.clips import contacts as _plant
+from marey.cli.clips import physics as _plant
 from marey.io import load, save
 from marey.samples import walk
 

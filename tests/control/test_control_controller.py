@@ -20,8 +20,8 @@ from marey.control import (
     Relaxation,
     SupportTask,
 )
-from marey.control.controllers.internal_forces import actuator_strength, joint_strength
-from marey.control.support import sole_frame
+from marey.control.balance import sole_frame
+from marey.control.internal_forces import actuator_strength, joint_strength
 from marey.kinematics import BoxLimits, ComTask, PointTask, PoseTask
 from marey.simulate import PointForce, Simulator
 

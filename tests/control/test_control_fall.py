@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import marey
-from marey.control.fall import (
+from marey.control.balance import (
     DEFAULT_FALLS,
     Fall,
     FallSettings,

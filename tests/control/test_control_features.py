@@ -9,7 +9,7 @@ import pytest
 
 from marey.base import InputError, UnknownNameError
 from marey.control import Controller, Drive, FootTask, Gains, GazeTask, ModesTask, MomentumTask, RowsTask, SupportTask
-from marey.control.support import convex_hull, hull_centroid, hull_distances, next_support, sole_frame
+from marey.control.balance import convex_hull, hull_centroid, hull_distances, next_support, sole_frame
 from marey.control.task_laws import Feature, StepContext, control_form, make_features, task_law
 from marey.control.tasks import gaze_frame, gaze_rate
 from marey.dynamics import Body

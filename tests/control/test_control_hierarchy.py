@@ -7,9 +7,9 @@ import pytest
 
 from marey.base import UnknownNameError
 from marey.control import Controller, Drive, Gains, MomentumTask, Relaxation, SupportTask
+from marey.control.balance import hull_distances
 from marey.control.problem import ControlProblem
 from marey.control.solvers import solve_strictly
-from marey.control.support import hull_distances
 from marey.control.task_laws import Feature
 from marey.dynamics import Body
 from marey.kinematics import PointTask, PoseTask

@@ -7,8 +7,8 @@ import pytest
 
 from marey import samples
 from marey.base import InputError, UnknownNameError
-from marey.control.live.figure import RANGES, FigureFactory, SimulationSettings, direction
-from marey.control.live.live_figure import MAX_BALLS, STEP_S, LiveFigure
+from marey.control.live_controllers import RANGES, FigureFactory, SimulationSettings, direction
+from marey.control.live_figure import MAX_BALLS, STEP_S, LiveFigure
 from marey.io import load, save
 
 WALK = samples.walk()
@@ -184,7 +184,7 @@ def test_a_puppet_is_recorded_with_its_contacts(arena: LiveFigure) -> None:
 
 def test_real_time_passes_and_what_is_too_slow_is_left_behind(arena: LiveFigure, monkeypatch) -> None:
     clock = iter(np.arange(0.0, 1e6, 0.02))
-    monkeypatch.setattr("marey.control.live.live_figure.perf_counter", lambda: float(next(clock)))
+    monkeypatch.setattr("marey.control.live_figure.perf_counter", lambda: float(next(clock)))
     arena.advance(0.05)
     assert arena.time_s == pytest.approx(STEP_S)  # one step took longer than the budget
     for _ in range(60):

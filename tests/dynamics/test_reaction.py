@@ -8,8 +8,8 @@ import numpy as np
 
 import marey
 from marey.dynamics import GRAVITY, Body, check_validity, estimate_reaction, solve_inverse_dynamics
-from marey.dynamics.inverse.reaction import ReactionSettings, filter_reaction, free_flights
 from marey.dynamics.inverse.support_split import compute_centre_of_pressure
+from marey.dynamics.validation.measured import ReactionSettings, filter_reaction, free_flights
 from marey.lie import SO3
 from marey.motion import Motion
 

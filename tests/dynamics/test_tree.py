@@ -16,7 +16,7 @@ from marey.dynamics import (
     compute_points_motion,
     compute_torque_jacobians,
 )
-from marey.dynamics.tree.joint_tree import SimplifiedTree
+from marey.dynamics.joint_tree import SimplifiedTree
 from marey.lie import SO3, geodesic_distance
 from marey.motion import Contacts
 from marey.skeleton import role_map

@@ -10,8 +10,9 @@ from oracles.graph_parts import transitions_per_s
 
 from marey.graph import GraphSettings, build_graph
 from marey.graph.algorithms import cluster_complete_linkage, select_cheapest, shortest_costs_to
-from marey.graph.arrays import to_frame
+from marey.graph.arrays import compose_planar, to_frame
 from marey.graph.construction.build import assemble_graph, merge_states
+from marey.graph.construction.layout import keep_planted_feet
 from marey.graph.database.compact import (
     compute_pose_costs,
     compute_transition_costs,
@@ -258,3 +259,36 @@ def test_without_merging_every_phase_is_a_state(picking):
     assert all(len(members) == 1 for members in graph.members)
     assert graph.num_states > picking.num_states
     assert graph.num_edges > picking.num_edges
+
+
+def test_feet_that_stand_at_both_ends_of_an_edge_stay_and_no_cycle_without_a_step_leads_anywhere():
+    rng = np.random.default_rng(3)
+    feet = rng.normal(size=(9, 2, 3)) * (0.2, 0.2, 0.3)
+    # States 6 and 7 stand on the left foot, state 8 on the right: there the anchor is
+    feet[:6, 1] = feet[6:8, 0] = feet[8, 1] = 0.0
+    feet[6:8, 1] = feet[8, 0] = np.nan
+    source, target = (rows.ravel() for rows in np.meshgrid(np.arange(9), np.arange(9)))
+    own = rng.normal(size=(81, 3)) * 0.1
+    delta = keep_planted_feet(own, feet, source, target)
+    before, after = feet[source], compose_planar(delta[:, None], feet[target])
+    both = np.isfinite(before + after).all(axis=(1, 2))
+    single = np.isfinite(before + after).any(axis=(1, 2)) & ~both
+    moved = np.nan_to_num(after - before)
+    np.testing.assert_allclose(moved[single], 0.0, atol=1e-12)
+    np.testing.assert_allclose(moved[both][..., :2].mean(axis=1), 0.0, atol=1e-12)
+    neither = ~np.isfinite(before + after).any(axis=(1, 2))
+    np.testing.assert_array_equal(delta[neither], own[neither])
+    # Round a cycle of stands, with feet as far apart as they like, one comes back to where one was
+    place = np.zeros(3)
+    for s, t in ((0, 3), (3, 1), (1, 5), (5, 0)):
+        place = compose_planar(place, delta[(source == s) & (target == t)][0])
+    np.testing.assert_allclose(place, 0.0, atol=1e-12)
+
+
+@pytest.mark.mocap
+def test_no_edge_moves_a_planted_foot_farther_than_a_step(picking):
+    arrays, table = picking.arrays, picking.database.phases
+    middle = np.array([own[0] for own in picking.members])
+    feet = to_frame(table.feet[middle], table.anchor[middle][:, None])
+    moved = compose_planar(arrays.delta[:, None], feet[arrays.target]) - feet[arrays.source]
+    assert np.nan_to_num(np.linalg.norm(moved[..., :2], axis=-1)).max() <= picking.settings.max_foot_jump_m

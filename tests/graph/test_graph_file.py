@@ -11,6 +11,8 @@ from oracles.graph_parts import graph_bytes
 from marey.base import FormatError, InputError, MissingFileError, TensorFormat
 from marey.graph import load_graph, save_graph
 from marey.graph.construction.file import GRAPH_FILE, _pack_graph, check_graph, hash_arrays
+from marey.graph.construction.packing import pack_tensors
+from marey.skeleton import joint_positions
 
 pytestmark = pytest.mark.mocap
 
@@ -106,3 +108,36 @@ def test_rows_that_do_not_cut_are_refused(picking):
     wrong[1], wrong[2] = wrong[2] + 1, wrong[1]
     with pytest.raises(InputError, match="first"):
         check_graph(replace(picking, arrays=picking.arrays._replace(first=wrong)))
+
+
+def test_a_packed_graph_is_small_and_shows_the_same_poses(picking, saved, tmp_path):
+    packed = tmp_path / "packed.safetensors"
+    save_graph(picking, packed, is_packed=True)
+    assert packed.stat().st_size < 0.1 * saved.stat().st_size
+    graph, database = load_graph(packed), picking.database
+    here = joint_positions(database.body.skeleton, database.roots, database.wxyz)
+    there = joint_positions(database.body.skeleton, graph.database.roots, graph.database.wxyz)
+    assert np.linalg.norm(here - there, axis=-1).max() < 3e-4
+    # Whole numbers are exact, so that edges show the same stretches; costs and likenesses are close
+    for name in ("first", "target", "way", "kind", "event"):
+        np.testing.assert_array_equal(getattr(graph.arrays, name), getattr(picking.arrays, name))
+    assert graph.stretches(5) == picking.stretches(5)
+    np.testing.assert_allclose(graph.arrays.cost, picking.arrays.cost, rtol=1e-6)
+    np.testing.assert_allclose(
+        graph.transitions.distance, picking.transitions.distance, rtol=2.0**-6 + 2.0**-11, atol=1e-5
+    )
+    np.testing.assert_array_equal(graph.database.phases.feet, picking.database.phases.feet)
+
+
+def test_a_packed_graph_with_a_wrong_size_is_refused(picking, tmp_path):
+    tensors, facts = _pack_graph(picking)
+    packed, kinds = pack_tensors(tensors)
+    kinds["arrays/cost"][1] = [10**12]
+    bad = tmp_path / "bad.safetensors"
+    GRAPH_FILE.write(bad, packed, {**facts, "packed": kinds, "sha256": hash_arrays(packed)})
+    with pytest.raises(FormatError, match="cannot have the shape"):
+        load_graph(bad)
+    kinds["arrays/cost"][1] = [3]
+    GRAPH_FILE.write(bad, packed, {**facts, "packed": kinds, "sha256": hash_arrays(packed)})
+    with pytest.raises(FormatError, match="announces"):
+        load_graph(bad)

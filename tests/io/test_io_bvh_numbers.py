@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marey.io.export.tables import format_table
+from marey.io.export import format_table
 from marey.io.text import parse_float, parse_numbers
 
 finite = st.floats(-1e9, 1e9, allow_nan=False)

@@ -16,7 +16,7 @@ import marey
 from marey.base import InputError
 from marey.cli.app import app
 from marey.io import load_markers
-from marey.io.export.takes import place_root
+from marey.io.export import place_root
 from marey.skeleton import HUMAN, Skeleton
 
 

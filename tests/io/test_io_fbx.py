@@ -14,9 +14,8 @@ from oracles.mutants import check_mutants, child_peak_mb
 
 import marey
 from marey.base import FormatError, InputError, MissingExtraError, UnknownNameError
-from marey.io.fbx.characters import read_fbx_mesh
-from marey.io.fbx.reader import READER, list_fbx_clips, read_fbx
-from marey.io.sandbox.parent import ChildLimits
+from marey.io.fbx.reader import READER, list_fbx_clips, read_fbx, read_fbx_mesh
+from marey.io.sandbox import ChildLimits
 
 pytest.importorskip("ufbx", reason="the extra 'fbx' is not installed")
 

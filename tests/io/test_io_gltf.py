@@ -161,7 +161,7 @@ def test_the_bind_pose_puts_every_vertex_back_on_its_joint(tmp_path):
 
 def test_faces_look_outwards(tmp_path):
     """The volume inside closed surfaces whose faces run counter-clockwise is positive: the divergence theorem."""
-    from marey.io.gltf.writer import build_skinned_body
+    from marey.io.gltf.files import build_skinned_body
 
     skin = build_skinned_body(HUMAN)
     a, b, c = (skin.positions[skin.faces[:, i]] for i in range(3))

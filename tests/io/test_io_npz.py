@@ -13,9 +13,7 @@ from scipy.spatial.transform import Rotation
 from marey.base import FormatError, MareyError
 from marey.io import load
 from marey.io.npz.archive import open_archive
-from marey.io.npz.kimodo import kimodo_trees
-from marey.io.npz.mujoco import read_coordinates
-from marey.io.npz.reader import read_npz
+from marey.io.npz.reader import kimodo_trees, read_coordinates, read_npz
 from marey.lie import SO3, geodesic_distance
 from marey.motion import mean_speed
 from marey.skeleton import HUMAN

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from marey.base import FormatError, MissingExtraError, MissingFileError
-from marey.io.sandbox.parent import ChildLimits, run_reader
+from marey.io.sandbox import ChildLimits, run_reader
 
 QUICK = ChildLimits(memory_bytes=100 << 20, output_bytes=1 << 20, cpu_s=0.5, wall_factor=90.0)
 SLEEPS = ("import time; time.sleep(60)", "took more than 2 s")

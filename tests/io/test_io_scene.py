@@ -9,7 +9,7 @@ import marey
 from marey.base import InputError, MissingFileError, UnknownNameError
 from marey.io import save
 from marey.io.scene import choose_clip, name_clips
-from marey.io.scene.keys import guess_rate
+from marey.io.scene.motion import guess_rate
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import HUMAN

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from marey.base import FormatError, MareyError, UnknownNameError
 from marey.io import load_markers
-from marey.io.laboratory.opensim import load_table
-from marey.io.laboratory.trc import read_trc
+from marey.io.laboratory.opensim import load_table, read_trc
 
 
 def trc(

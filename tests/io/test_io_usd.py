@@ -14,7 +14,7 @@ from oracles.mutants import check_mutants, child_peak_mb
 
 import marey
 from marey.base import FormatError, MissingExtraError, UnknownNameError
-from marey.io.usd.reader import LIMITS, READER, list_usd_clips, read_usd
+from marey.io.usd.files import LIMITS, READER, list_usd_clips, read_usd
 
 pytest.importorskip("pxr", reason="the extra 'usd' is not installed")
 

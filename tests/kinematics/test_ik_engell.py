@@ -25,8 +25,8 @@ from marey.kinematics.ik.coordinates import (
 from marey.kinematics.ik.dual_step import compute_descent
 from marey.kinematics.ik.methods import full_pose_space
 from marey.kinematics.ik.posing.attempts import NO_HISTORY, build_solver_inputs, compile_tasks
+from marey.kinematics.ik.posing.starts import guess_from_pose, match_body
 from marey.kinematics.ik.problem import collect_targets, mean_bone_length
-from marey.kinematics.ik.starts import guess_from_pose, match_body
 from marey.kinematics.ik.state import PoseArrays, new_rows, new_state
 from marey.lie import SO3, right_jacobian
 from marey.numerics import SolveStatus

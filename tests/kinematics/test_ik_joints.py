@@ -19,8 +19,8 @@ from marey.kinematics import (
 )
 from marey.kinematics.ik.joint_types import TypedBody
 from marey.kinematics.ik.posing.attempts import compile_tasks
+from marey.kinematics.ik.posing.starts import match_body
 from marey.kinematics.ik.problem import collect_targets
-from marey.kinematics.ik.starts import match_body
 from marey.lie import SO3
 from marey.numerics import SolveStatus
 from marey.skeleton import Pose, Skeleton

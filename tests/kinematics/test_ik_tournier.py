@@ -13,7 +13,7 @@ from marey.kinematics import OrientationTask, PointTask, PoseTask
 from marey.kinematics.jacobian import point_jacobian
 from marey.lie import SO3, geodesic_distance
 from marey.models import PGA, PoseModel
-from marey.models.kinetic import RodBody, list_rods, write_kinetic_metric
+from marey.models.samples import RodBody, list_rods, write_kinetic_metric
 from marey.motion import Motion
 from marey.numerics import SolveStatus
 from marey.skeleton import Pose, Skeleton, joint_positions

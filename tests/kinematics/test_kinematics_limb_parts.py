@@ -8,10 +8,10 @@ from oracles.raw_ik import solve_ik
 
 from marey.base import FloatArray, InputError
 from marey.kinematics import Limb, PointTask, compare_limits
-from marey.kinematics.ik.baselines.analytic_limb import find_limb_above
+from marey.kinematics.ik.baselines.limbwise import find_limb_above
 from marey.kinematics.ik.posing.attempts import NO_HISTORY, build_solver_inputs, compile_tasks
+from marey.kinematics.ik.posing.starts import align_root, guess_from_pose, match_body
 from marey.kinematics.ik.problem import collect_targets
-from marey.kinematics.ik.starts import align_root, guess_from_pose, match_body
 from marey.lie import SO3, geodesic_distance
 from marey.motion import Motion
 from marey.samples import walk

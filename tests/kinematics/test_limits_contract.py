@@ -17,9 +17,8 @@ from marey.kinematics import (
     anatomical_limits,
     load_limits,
 )
-from marey.kinematics.limits.baseline_field import QuaternionFieldLimits
 from marey.kinematics.limits.cones import ReachConeLimits
-from marey.kinematics.limits.sdf import SdfLimits
+from marey.kinematics.limits.sdf import QuaternionFieldLimits, SdfLimits
 from marey.lie import SO3, geodesic_distance
 from marey.motion import Motion
 from marey.skeleton import HUMAN, EulerLimits, Pose, Skeleton

@@ -148,7 +148,6 @@ def test_starting_and_stopping_has_no_pops(model):
         assert np.linalg.norm(np.diff(clip.root_positions, axis=0), axis=1).max() * 60.0 < 2.0
 
 
-@pytest.mark.xfail(strict=True, reason="1.02 mm against 1.0")
 def test_who_turns_on_the_spot_steps_round(model):
     engine = Engine(model)
     engine.set(turn_rate=1.0, over_s=0.2)

@@ -10,10 +10,13 @@ import pytest
 
 import marey
 from marey.base import InputError, UnknownNameError
+from marey.kinematics import solve_two_bone
+from marey.lie import SO3
 from marey.measure import MeterSettings, measure_motion
 from marey.measure.feet import STAIR_M, _find_floor
 from marey.measure.tracks import find_root_jumps, second_difference
 from marey.motion import Motion, resample
+from marey.numerics import smootherstep
 from marey.skeleton import RoleMap, Skeleton, role_map
 
 from .broken_walks import bend_knee_backwards
@@ -236,3 +239,31 @@ def test_a_slow_walk_that_ends_in_a_swing_does_not_scrape_in_the_air() -> None:
     # A landing that the clip cuts may count 3 cm: nobody knows how low the heel would have come
     for stop in range(slow.num_frames - stride, slow.num_frames, stride // 24):
         assert measure_motion(slow[:stop], kind="walk").scraped_m[-1] <= whole[stop - 1] + 0.04
+
+
+def shuffle(step_m: float) -> Motion:
+    """Flat feet that take steps of this length in turn, every 0.4 s, under a body that goes along."""
+    still = stand(seconds=4.0, velocity=(0.0, 0.0, step_m / 0.8))
+    motion = replace(still, root_positions=still.root_positions - [0.0, 0.08, 0.0])
+    time, ankles, frames = motion.times(), still.joint_positions()[0], still[0].joint_rotations()
+    for n, side in enumerate(("left", "right")):
+        cycle = (time - 0.4 * n) / 0.8
+        swing = np.clip(2.0 * (cycle % 1.0), 0.0, 1.0)
+        ankle = still.skeleton.index(f"{side}_ankle")
+        moved = np.stack([0.0 * time, 0.06 * np.sin(np.pi * swing) ** 2, step_m * (cycle // 1.0 + smootherstep(swing))])
+        flat = SO3(np.tile(frames.wxyz[ankle], (motion.num_frames, 1)))
+        motion = solve_two_bone(motion, f"{side}_leg", ankles[ankle] + moved.T, end_rotations=flat).motion
+    return motion
+
+
+def test_short_steps_in_a_row_tell_a_dither_from_a_walk(walk):
+    assert measure_motion(shuffle(0.15))["short_steps_in_a_row"] >= 6
+    assert measure_motion(shuffle(0.5))["short_steps_in_a_row"] <= 1
+    assert measure_motion(walk)["short_steps_in_a_row"] <= 1
+    assert measure_motion(stand())["short_steps_in_a_row"] == 0
+
+
+@pytest.mark.mocap
+@pytest.mark.parametrize("trial", ["69_68", "69_70", "69_75", "143_10", "143_13"])
+def test_people_who_pick_things_up_take_no_short_steps_in_a_row(trial, mocap):
+    assert measure_motion(marey.load(mocap / "cmu-bvh" / f"{trial}.bvh"))["short_steps_in_a_row"] <= 1

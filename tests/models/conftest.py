@@ -81,7 +81,7 @@ def _check_spectrum(model: PoseModel) -> None:
 
 
 def _check_rotations(model: PoseModel, x: np.ndarray) -> None:
-    from marey.models.evaluation import model_rotations
+    from marey.models.projection import model_rotations
 
     joints = model.skeleton.num_joints
     made = model.rotations(x)

@@ -15,7 +15,7 @@ from marey import SO3, Motion, Skeleton
 from marey.lie import geodesic_distance, right_jacobian
 from marey.lie.quaternions import stumpff
 from marey.models import PGA, load_model
-from marey.models.evaluation import EULER_LINEAR, GEODESIC_PRODUCT, LINEAR_TANGENT, LOG_LINEAR, ModelArrays
+from marey.models.projection import EULER_LINEAR, GEODESIC_PRODUCT, LINEAR_TANGENT, LOG_LINEAR, ModelArrays
 from marey.models.samples import gather_samples, lever_arms
 from marey.models.selection import joint_distances
 
@@ -71,7 +71,7 @@ def formula(arrays: ModelArrays, x: np.ndarray) -> SO3:
 
 @pytest.mark.parametrize("kind", [LINEAR_TANGENT, GEODESIC_PRODUCT, LOG_LINEAR, EULER_LINEAR])
 def test_compiled_rotations_follow_the_definition_of_each_kind(kind):
-    from marey.models.evaluation import model_rotations
+    from marey.models.projection import model_rotations
 
     rng = np.random.default_rng(kind)
     mean = SO3.random(rng, 7).wxyz

@@ -14,10 +14,9 @@ from marey import SO3, Motion, load
 from marey.base import ConvergenceError
 from marey.lie import frechet_mean, geodesic_distance, robust_mean
 from marey.models import PCA, PGA, find_far_samples, joint_error, load_model
-from marey.models.evaluation import LINEAR_TANGENT
-from marey.models.geodesic_fits import fit_exact
-from marey.models.kinetic import pose_mass_matrix
-from marey.models.projection import pose_errors
+from marey.models.pga import fit_exact
+from marey.models.projection import LINEAR_TANGENT, pose_errors
+from marey.models.samples import pose_mass_matrix
 from marey.models.selection import reconstruct
 
 
@@ -292,7 +291,7 @@ def test_tournier_19_both_kinds_agree_along_one_geodesic(clip):
 @pytest.mark.timing
 @pytest.mark.parametrize("kind", [LINEAR_TANGENT, 1])
 def test_tournier_20_the_jacobian_costs_in_proportion_to_modes_and_joints(kind):
-    from marey.models.evaluation import batch_jacobians
+    from marey.models.projection import batch_jacobians
 
     rng = np.random.default_rng(0)
 

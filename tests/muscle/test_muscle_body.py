@@ -7,7 +7,7 @@ import pytest
 
 from marey.base import ConvergenceError, InputError, UnknownNameError
 from marey.muscle import ActivationSpline, BodySettings, Muscles, SoftBody, TetMesh
-from marey.muscle.elastic.lattice import Lattice
+from marey.muscle.elastic.models import Lattice
 
 YOUNG, G = 4e4, 9.82
 STILL = (0.0, 0.0, 0.0)

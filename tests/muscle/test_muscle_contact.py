@@ -8,7 +8,7 @@ import pytest
 from marey.base import InputError
 from marey.muscle import ActivationSpline, Muscles, SoftBody, TetMesh
 from marey.muscle.body.contact import ContactPlane, ContactState, StepStart, find_axis_pairs
-from marey.muscle.elastic.lattice import Lattice
+from marey.muscle.elastic.models import Lattice
 
 G = 9.82
 BLOCK = Lattice.from_mask(np.ones((4, 4, 4), dtype=bool), 0.025)

@@ -18,7 +18,7 @@ from marey.muscle import (
     simulate_controls,
 )
 from marey.muscle.body.bones import Bone, Bones
-from marey.muscle.elastic.lattice import Lattice
+from marey.muscle.elastic.models import Lattice
 from marey.muscle.elastic.segments import (
     WeightedSegments,
     add_segment_forces,

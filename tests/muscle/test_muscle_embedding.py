@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from marey.base import InputError, MareyWarning
 from marey.muscle import ActivationSpline, Muscles, TetMesh
-from marey.muscle.elastic.lattice import Lattice
-from marey.muscle.muscles.embedding import Embedding
+from marey.muscle.elastic.models import Lattice
+from marey.muscle.muscles.spline import Embedding
 
 MESHES = {
     "tetrahedra": TetMesh.box((0.3, 0.2, 0.25), (4, 3, 3)),

@@ -9,11 +9,11 @@ import pytest
 
 from marey.base import InputError, MissingFileError
 from marey.muscle import FILM_SUFFIXES, Film, TetMesh
-from marey.muscle.elastic.lattice import Lattice
-from marey.muscle.mesh.shapes import Shape, Solid, tetrahedralise_shape, voxelise
-from marey.muscle.muscles.embedding import embed_surface, surface_of_mesh, surface_of_plate
-from marey.muscle.scene.film import CONTRACTED, EXTENDED, PASSIVE, BoneTrack, make_paint
-from marey.muscle.scene.film_gltf import TOLERANCE, fit_morph_targets
+from marey.muscle.elastic.models import Lattice
+from marey.muscle.elastic.shapes import Shape, Solid, tetrahedralise_shape, voxelise
+from marey.muscle.muscles.spline import embed_surface, surface_of_mesh, surface_of_plate
+from marey.muscle.scene.film import BoneTrack, make_paint
+from marey.muscle.scene.film_files import CONTRACTED, EXTENDED, PASSIVE, TOLERANCE, fit_morph_targets
 
 BALL = Shape((Solid("rod", points=((0.0, 0.0, 0.0),), radii=(0.5,)),))
 ROD = Shape((Solid("rod", points=((0.0, 0.1, 0.0), (0.0, 0.1, 0.6)), radii=(0.1, 0.06)),))

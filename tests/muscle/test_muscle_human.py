@@ -18,7 +18,7 @@ from marey.lie import SO3
 from marey.motion import Motion
 from marey.muscle import draw_muscle_strip, estimate_activations, make_muscle_solids
 from marey.muscle.human.activations import compute_joint_resistance
-from marey.muscle.human.muscle_paths import MusclePath, compute_muscle_geometry, find_governed_axes, make_human_muscles
+from marey.muscle.human.mechanics import MusclePath, compute_muscle_geometry, find_governed_axes, make_human_muscles
 from marey.skeleton import HUMAN, human
 
 ARMS = tomllib.loads((Path(__file__).parent / "moment_arms.toml").read_text(encoding="utf-8"))["arm"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from marey.base import FormatError, InputError, MissingFileError
 from marey.muscle import SoftBody, SurfaceMesh, TetMesh, load_scene
-from marey.muscle.mesh.shapes import Solid
+from marey.muscle.elastic.shapes import Solid
 
 
 def enclosed(nodes: np.ndarray, faces: np.ndarray) -> float:
@@ -125,7 +125,7 @@ def test_files_that_hold_no_cells_are_told(tmp_path):
 def test_a_closed_surface_is_filled_and_nothing_is_left_on_the_disk(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     box = TetMesh.box((0.1, 0.1, 0.1), (1, 1, 1))
-    mesh = TetMesh.from_surface(box.nodes, box.surface, edge_m=0.1)
+    mesh = SurfaceMesh(box.nodes, box.surface).fill(0.1)
     assert mesh.volume == pytest.approx(0.001, rel=0.02)
     assert mesh.volumes.min() > 0
     assert not list(tmp_path.iterdir())
@@ -194,9 +194,9 @@ def test_surface_files_that_hold_no_body_are_told(tmp_path):
 def test_surfaces_without_faces_or_edges_are_told():
     box = TetMesh.box((0.1, 0.1, 0.1), (1, 1, 1))
     with pytest.raises(InputError, match="no face"):
-        TetMesh.from_surface(box.nodes, np.zeros((0, 3), dtype=int))
+        SurfaceMesh(box.nodes, np.zeros((0, 3), dtype=np.int32)).fill()
     with pytest.raises(InputError, match="edge_m"):
-        TetMesh.from_surface(box.nodes, box.surface, edge_m=-1.0)
+        SurfaceMesh(box.nodes, box.surface).fill(-1.0)
 
 
 def test_shapes_without_size_are_refused():

@@ -9,9 +9,9 @@ import pytest
 
 from marey.base import InputError, UnknownNameError
 from marey.muscle import ActivationSpline, Muscles, SoftBody, TetMesh
-from marey.muscle.elastic.lattice import Lattice
-from marey.muscle.muscles.embedding import Embedding
+from marey.muscle.elastic.models import Lattice
 from marey.muscle.muscles.setup import compute_node_distances, find_regions, make_edge_graph
+from marey.muscle.muscles.spline import Embedding
 
 
 def fork() -> Lattice:

@@ -8,10 +8,10 @@ from oracles.soft_steps import solve_direct, use_newton
 
 from marey.base import InputError, UnknownNameError
 from marey.muscle import ActivationSpline, Muscles, SoftBody, TetMesh
-from marey.muscle.body import implicit
+from marey.muscle.body import time_step
 from marey.muscle.body.bones import Bone, Bones
 from marey.muscle.body.linear_system import apply_system, contract_forces, expand_unknowns, invert_coarse_matrix
-from marey.muscle.elastic.lattice import Lattice
+from marey.muscle.elastic.models import Lattice
 
 
 def arm(**options: object) -> SoftBody:
@@ -31,7 +31,7 @@ def test_gradients_and_sparse_factors_give_the_same_step(material, monkeypatch):
     for _ in range(5):
         with monkeypatch.context() as patched:
             patched.setattr(
-                implicit, "solve_conjugate_gradients", lambda s, right, drive, u, *_: solve_direct(s, right, u)
+                time_step, "solve_conjugate_gradients", lambda s, right, drive, u, *_: solve_direct(s, right, u)
             )
             bodies[0].step(activations=[0.5])
         bodies[1].step(activations=[0.5])

@@ -8,7 +8,7 @@ from oracles.soft_steps import use_newton
 
 from marey.base import InputError
 from marey.muscle import SoftBody
-from marey.muscle.elastic.lattice import Lattice
+from marey.muscle.elastic.models import Lattice
 
 YOUNG = 4e4
 STILL = (0.0, 0.0, 0.0)
@@ -98,7 +98,7 @@ def test_explicit_and_implicit_steps_agree_where_both_are_short():
 
 
 def test_the_explicit_step_is_cut_below_its_limit_and_no_further_than_it_must():
-    from marey.muscle.body.baselines import compute_stable_step
+    from marey.muscle.body.time_step import compute_stable_step
 
     lattice = Lattice.from_mask(np.ones((4, 2, 2), bool), 0.05)
     body = SoftBody.from_mesh(lattice, integrator="explicit", gravity=STILL)

@@ -17,7 +17,7 @@ from scipy.spatial.transform import Rotation
 
 from marey.base import ConvergenceError, InputError, UnknownNameError
 from marey.muscle import ActivationSpline, Muscles, SoftBody, TetMesh
-from marey.muscle.elastic.lattice import Lattice
+from marey.muscle.elastic.models import Lattice
 from marey.muscle.muscles.setup import Regions
 from marey.muscle.muscles.transfer import invert_by_rank, iterate_gradient, solve_gram_pcg
 

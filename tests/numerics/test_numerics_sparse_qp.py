@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from marey.numerics import solve_qp
-from marey.numerics.sqp.banded import BandSystem, band_order, group_rows
-from marey.numerics.sqp.elastic_qp import ElasticQP, ElasticRows, InteriorPoint
+from marey.numerics.banded import BandSystem, band_order, group_rows
+from marey.numerics.elastic_qp import ElasticQP, ElasticRows, InteriorPoint
 
 
 def banded(rng, num_variables=40, num_rows=30, width=8, num_globals=0):

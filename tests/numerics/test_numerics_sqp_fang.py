@@ -8,8 +8,8 @@ import pytest
 from scipy import sparse
 
 from marey.numerics import KnotSpline, SolveStatus, solve_sqp
-from marey.numerics.sqp.banded import BandSystem
-from marey.numerics.sqp.solver import _load_thread_pools, single_thread
+from marey.numerics.banded import BandSystem
+from marey.numerics.trust_region import _load_thread_pools, single_thread
 
 
 class Quadratic:

@@ -6,8 +6,8 @@ import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.simulate import ConstraintRows
-from marey.simulate.solver.bounded_qp import cholesky, solve_cholesky
-from marey.simulate.solver.constrained_step import StepSolution, solve_factored
+from marey.simulate.bounded_qp import cholesky, solve_cholesky
+from marey.simulate.constrained_step import StepSolution, solve_factored
 
 
 def solve_step(

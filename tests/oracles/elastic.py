@@ -1,6 +1,6 @@
 r"""The material laws of soft bodies one cell at a time: forces and exact stiffness, with branches, as in a textbook.
 
-The product does eight cells at once without branches (``marey.muscle.elastic.tetrahedra``); this is what it must agree
+The product does eight cells at once without branches (``marey.muscle.elastic.models``); this is what it must agree
 with. The energies depend on the singular values of :math:`F = U \Sigma V^T` alone, so that both stiffnesses have the
 same shape in the frame of U and V: a 3x3 matrix A for stretches and, for each plane, one value for shear and one for
 twist.
@@ -14,7 +14,7 @@ import numpy as np
 
 from marey.base import FloatArray, kernel
 from marey.muscle.elastic.cell_lanes import CellArrays
-from marey.muscle.elastic.tetrahedra import COROTATIONAL, deformation_gradient
+from marey.muscle.elastic.models import COROTATIONAL, deformation_gradient
 
 JACOBI_SWEEPS = 8  # four suffice for a double
 MIN_STRETCH = 1e-9  # [-] below, a direction of U comes from the other two

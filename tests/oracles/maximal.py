@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike
 from marey.base import ConvergenceError, FloatArray, InputError, IntArray, frozen, kernel
 from marey.dynamics import GRAVITY, Body
 from marey.lie import SO3
+from marey.simulate.bounded_qp import solve_symmetric
 from marey.simulate.forces import ForceArrays, PointForce, pack_forces
 from marey.simulate.simulator import check_step
-from marey.simulate.solver.bounded_qp import solve_symmetric
 from marey.skeleton import Pose, t_pose
 
 

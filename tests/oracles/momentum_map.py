@@ -6,7 +6,7 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.simulate import State, StepSystem
-from marey.simulate.integrators.geometric import left_jacobian_inverse_times
+from marey.simulate.mechanics import left_jacobian_inverse_times
 
 
 def conserved_momentum(system: StepSystem, state: State) -> FloatArray:

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from marey.base import FloatArray
 from marey.muscle import Muscles
-from marey.muscle.muscles.embedding import SparseMatrix
+from marey.muscle.muscles.spline import SparseMatrix
 
 
 def measure_momentum_defect(

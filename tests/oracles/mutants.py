@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from marey.base import MareyError
-from marey.io.sandbox.parent import CHILD, ChildLimits, find_module_file
+from marey.io.sandbox import CHILD, ChildLimits, find_module_file
 
 
 def mutate(content: bytes, rng: random.Random) -> bytes:

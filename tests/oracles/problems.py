@@ -19,7 +19,7 @@ from marey.spacetime import (
     build_run_problem,
     build_walk_problem,
 )
-from marey.spacetime.full.body_state import FullBodyModel
+from marey.spacetime.full.layout import FullBodyModel
 from marey.spacetime.full.sampling import neutral_pose
 
 BAR_HEIGHT_M: Final = 2.2  # of the high bar, as low as a hanging body allows: arcs differ most with flight time

@@ -60,3 +60,10 @@ def measure_steps_deg(motion: Motion) -> dict[str, float]:
             turn = world[:, roles[base]].inverse() @ world[:, roles[f"{side}_{part}"]]
             found[f"{side}_{part}"] = float(np.degrees((turn[:-1].inverse() @ turn[1:]).angle().max()))
     return found
+
+
+def measure_pelvis_mps2(motion: Motion) -> float:
+    """Largest vertical acceleration of the middle of the hips, by second differences."""
+    roles = restored_roles(motion.skeleton)
+    hips = motion.joint_positions()[:, [roles[f"{side}_hip"] for side in SIDES], 1].mean(axis=1)
+    return float(np.abs(np.diff(hips, 2)).max(initial=0.0)) * motion.rate_hz**2

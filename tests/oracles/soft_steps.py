@@ -8,8 +8,8 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.muscle import SoftBody
-from marey.muscle.body.implicit import ImplicitScheme, ImplicitSolution
 from marey.muscle.body.linear_system import FREE, HELD, LinearSystem, apply_system, solve_conjugate_gradients
+from marey.muscle.body.time_step import ImplicitScheme, ImplicitSolution
 from marey.muscle.elastic.segments import to_sparse_tangent
 from marey.muscle.muscles.transfer import evaluate_segments, scatter_forces
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.dynamics import PRISMATIC, REVOLUTE, JointTree
-from marey.dynamics.tree.characters import TreeDraft
+from marey.dynamics.tree_plans import TreeDraft
 from marey.lie import SO3
 
 

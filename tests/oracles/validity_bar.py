@@ -11,8 +11,7 @@ from marey.base import BoolArray, FloatArray
 from marey.dynamics import GRAVITY, JointTree, compute_aggregate
 from marey.spacetime import SpacetimeProblem
 from marey.spacetime.problem.definition import ProblemPhase
-from marey.spacetime.problem.supply import SolutionTrack
-from marey.spacetime.problem.support import build_support
+from marey.spacetime.problem.supply import SolutionTrack, build_support
 
 GREEN_LIMIT: Final = 0.05  # [body weights]
 RED_LIMIT: Final = 0.25

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marey.picture import CapsuleBatch
-from marey.picture.raycast.capsules import pack_solids
-from marey.picture.raycast.surfaces import cone_normal, hit_cone, occlude_by_cone, shade_by_cone
+from marey.picture.capsules import pack_solids
+from marey.picture.surfaces import cone_normal, hit_cone, occlude_by_cone, shade_by_cone
 
 coordinates = st.floats(-1.0, 1.0)
 points = st.tuples(coordinates, coordinates, coordinates)

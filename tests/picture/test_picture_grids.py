@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marey.picture import CapsuleBatch, GroundMarks, GroundPattern, PinholeCamera, RenderScene, render
-from marey.picture.raycast import capsules as renderer
-from marey.picture.raycast.capsules import fill_grid
-from marey.picture.raycast.surfaces import CellGrid, cell_span, hit_cone, pixel_ray
+from marey.picture import capsules as renderer
+from marey.picture.capsules import fill_grid
+from marey.picture.surfaces import CellGrid, cell_span, hit_cone, pixel_ray
 
 SIZE = (160, 100)
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marey.picture import GroundMarks, GroundPattern, PinholeCamera, RenderScene
-from marey.picture.raycast.capsules import encode_srgb, pack_scene
-from marey.picture.raycast.scene import linear_from_srgb
-from marey.picture.raycast.surfaces import (
+from marey.picture.capsules import encode_srgb, pack_scene
+from marey.picture.scene import linear_from_srgb
+from marey.picture.surfaces import (
     PackedGround,
     draw_marks,
     ground_pattern,

@@ -7,7 +7,7 @@ import pytest
 
 from marey.base import InputError
 from marey.picture import GroundPattern, PinholeCamera, RenderScene, TriangleMesh, render_mesh, save_pictures
-from marey.picture.raycast.scene import Light
+from marey.picture.scene import Light
 
 SIZE = (80, 60)
 RED, BLUE = np.array([0.8, 0.05, 0.05]), np.array([0.05, 0.05, 0.8])

@@ -7,7 +7,7 @@ import pytest
 
 from marey.base import InputError
 from marey.picture import CapsuleBatch, GroundMarks, GroundPattern, PinholeCamera, RenderScene, linear_from_srgb, render
-from marey.picture.raycast.scene import Light
+from marey.picture.scene import Light
 
 SIZE = (320, 240)
 RED = np.array([[0.6, 0.05, 0.05]])

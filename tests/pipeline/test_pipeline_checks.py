@@ -79,13 +79,12 @@ def test_a23_searched_sketches_keep_to_corridor_banks_and_ground(name):
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=True, reason="11.4 s, without an unasked stand: walks of the demo graph were made anew")
 @pytest.mark.usefixtures("own_clock")
 def test_nobody_stands_about_on_the_way_to_a_ball_or_begins_with_a_foot_turned_out():
     made = synthesize_sketch(shipped("pick"), "graph", check=False)
     assert_bars(made)
     assert made.motion is not None and made.errors is not None
-    assert made.motion.duration_s < 10.5 and made.errors.stops_s == 0.0
+    assert made.motion.duration_s < 10.5 and made.errors.stops_s == 0.0 and made.errors.short_steps <= 2
     assert not made.errors.faults
     points, names = contact_positions(made.motion), contact_points(made.motion.skeleton).names
     for frame in (0, -1):

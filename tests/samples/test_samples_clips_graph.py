@@ -1,57 +1,45 @@
-"""The graph of the synthesised clips is made once and kept."""
+"""The shipped motion graph: what it holds, and that a build of today's clips still gives it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
-from oracles.graph_parts import graph_bytes
 
+from marey.base import cache_folder
+from marey.graph import build_graph
 from marey.locomotion import Engine, load_model
-from marey.samples import demo_graph
+from marey.samples import DEMO_SETTINGS, demo_clips, demo_graph
 from marey.samples import graph_clips as _clips
-from marey.samples.cached_graph import cache_folder
 from marey.samples.picking import pick_up
 
 
-@pytest.fixture
-def few_clips(monkeypatch):
-    """Three clips in place of all."""
+def test_the_shipped_graph_walks_jumps_and_picks():
+    graph = demo_graph()
+    assert set(graph.tables) == {"jump", "pick", "stand"}
+    assert {"walk", "run", "jump", "pick"} <= set(graph.database.behaviours)
+    assert graph.num_states > 100
+    assert graph is demo_graph(), "it is read once"
+
+
+@pytest.mark.slow
+def test_the_shipped_graph_is_that_of_todays_clips():
+    """Built anew it has the same clips; figures of the two stand in the message."""
+    shipped, built = demo_graph(), build_graph(demo_clips(), **DEMO_SETTINGS)
+    figures = [(one.num_states, one.num_edges, one.size.poses) for one in (shipped, built)]
+    assert shipped.database.clips == built.database.clips, figures
+    np.testing.assert_allclose(figures[0], figures[1], rtol=0.02)
+    # The clips themselves: the same places at the same time
+    apart = np.linalg.norm(shipped.database.roots - built.database.roots, axis=1)
+    assert np.quantile(apart, 0.95) < 0.01, figures
+
+
+def test_a_stand_is_shown_no_longer_than_it_is_of_use():
+    """Clips stand still for half a second at their ends; nobody who comes by has to wait for that."""
     model = load_model()
     walks = [_clips._perform_timeline(model, f"walk-{v}", _clips._build_timeline(v, 1.2)) for v in (0.9, 1.2)]
-    made = (*walks, pick_up(Engine(model).pose, [-0.1, 0.9, 0.4]))
-    monkeypatch.setattr("marey.samples.cached_graph.demo_clips", lambda: made)
-
-
-def test_demo_graph_is_kept_and_made_anew_when_damaged(few_clips, tmp_path):
-    seen = []
-    first = demo_graph(folder=tmp_path, on_progress=lambda done, total: seen.append((done, total)))
-    assert seen[-1] == (6, 6)
-    assert first.database.behaviours.count("pick") == 2
-    (file,) = tmp_path.glob("demo-graph-*.safetensors")
-    again = demo_graph(folder=tmp_path, on_progress=lambda done, total: pytest.fail("it was built twice"))
-    assert graph_bytes(again) == graph_bytes(first)
-    file.write_bytes(file.read_bytes()[:1000])
-    assert graph_bytes(demo_graph(folder=tmp_path)) == graph_bytes(first)
-    assert file.stat().st_size > 1000
-
-
-def test_graphs_of_other_versions_are_forgotten(few_clips, tmp_path):
-    old = tmp_path / "demo-graph-000000000000.safetensors"
-    old.write_bytes(b"old")
-    demo_graph(folder=tmp_path)
-    assert not old.exists()
-
-
-def test_cache_that_cannot_be_written_is_no_error(few_clips, tmp_path):
-    blocked = tmp_path / "file"
-    blocked.write_text("no folder", encoding="utf-8")
-    assert demo_graph(folder=blocked).num_states > 1
-
-
-def test_a_stand_is_shown_no_longer_than_it_is_of_use(few_clips, tmp_path):
-    """Clips stand still for half a second at their ends; nobody who comes by has to wait for that."""
-    arrays = demo_graph(folder=tmp_path).arrays
+    arrays = build_graph([*walks, pick_up(Engine(model).pose, [-0.1, 0.9, 0.4])], **DEMO_SETTINGS).arrays
     leaves = arrays.is_standing[arrays.source]
     assert leaves.any()
     assert arrays.seconds[leaves].max() < 0.15

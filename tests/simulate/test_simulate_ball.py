@@ -10,7 +10,7 @@ from marey.dynamics import GRAVITY, Body
 from marey.models import PoseModel
 from marey.motion import Motion
 from marey.simulate import Ball, Ground, Simulator
-from marey.simulate.constraints.constraint_set import ConstraintSolution
+from marey.simulate.constraints import ConstraintSolution
 
 H = 0.01
 

@@ -15,7 +15,7 @@ from marey.dynamics import Body
 from marey.models import PoseModel
 from marey.numerics import solve_qp
 from marey.simulate import HolonomicConstraint, Mechanics, Pin, Simulator, VelocityConstraint
-from marey.simulate.solver.constrained_step import (
+from marey.simulate.constrained_step import (
     BILATERAL,
     UNILATERAL,
     ConstraintRows,

@@ -10,7 +10,7 @@ from marey.base import InputError, UnknownNameError
 from marey.dynamics import Body
 from marey.models import PGA
 from marey.simulate import PointForce, SimulationLog, Simulator, momentum_scenario
-from marey.simulate.integrators.step import DAMPINGS, add_damping
+from marey.simulate.integrator import DAMPINGS, add_damping
 
 H = 0.01
 

@@ -13,9 +13,9 @@ from marey.lie import SO3, hat
 from marey.models import PGA
 from marey.motion import Motion
 from marey.simulate import Monitor, PointForce, SimulationLog, Simulator, StabilitySettings
-from marey.simulate.integrators.geometric import left_jacobian_inverse_times
-from marey.simulate.integrators.step import DEFAULT_STABILITY, INTEGRATORS
-from marey.simulate.solver.bounded_qp import solve_symmetric
+from marey.simulate.bounded_qp import solve_symmetric
+from marey.simulate.integrator import DEFAULT_STABILITY, INTEGRATORS
+from marey.simulate.mechanics import left_jacobian_inverse_times
 from marey.skeleton import Pose, Skeleton
 
 EXPLICIT = INTEGRATORS[:3]

@@ -13,7 +13,7 @@ from marey.lie import SO3
 from marey.models import PoseModel
 from marey.motion import Motion
 from marey.simulate import Ground, PointForce, Simulator
-from marey.simulate.constraints.joint_limits import LimitRows
+from marey.simulate.joint_limits import LimitRows
 from marey.skeleton import HUMAN, Pose, Skeleton
 
 H = 0.01

@@ -59,7 +59,7 @@ def moving(walk: Motion, body: Body) -> Callable[..., Simulator]:
 
 def shifted(simulator: Simulator, direction: FloatArray) -> Mechanics:
     """Mechanics at g exp(direction)."""
-    from marey.simulate.integrators.geometric import integrate_configuration
+    from marey.simulate.mechanics import integrate_configuration
     from marey.simulate.mechanism import write_model_rotations
 
     state = simulator.state

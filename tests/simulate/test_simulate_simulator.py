@@ -15,7 +15,7 @@ from marey.dynamics import GRAVITY, Body
 from marey.lie import SO3
 from marey.models import PGA
 from marey.simulate import Ball, Ground, PointForce, Simulator, State
-from marey.simulate.integrators.step import DAMPINGS, INTEGRATORS
+from marey.simulate.integrator import DAMPINGS, INTEGRATORS
 from marey.skeleton import Pose, Skeleton, t_pose
 
 WALK = samples.walk()

@@ -25,7 +25,7 @@ from marey.spacetime import (
     edit_physically,
     make_valid,
 )
-from marey.spacetime.editing.edit import build_edit_programme
+from marey.spacetime.editing import build_edit_programme
 from marey.spacetime.repair.solve import RepairCheck
 from marey.spacetime.repair.window import find_touching_points, find_window
 

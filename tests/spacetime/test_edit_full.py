@@ -12,11 +12,9 @@ from oracles.validity_bar import compute_validity_bar
 from marey.base import InputError
 from marey.dynamics import JointTree, compute_aggregate
 from marey.spacetime import SpacetimeProblem, build_pose_style, optimize, optimize_styled
-from marey.spacetime.full.body_state import FullBodyModel
-from marey.spacetime.full.layout import FullLayout
-from marey.spacetime.full.programme import FullProgramme
+from marey.spacetime.full.layout import FullBodyModel, FullLayout
+from marey.spacetime.full.programme import FullProgramme, SimplifiedProgramme
 from marey.spacetime.full.sampling import build_guess, sample_track
-from marey.spacetime.full.simplified import SimplifiedProgramme
 from marey.spacetime.full.solve import solve_full
 from marey.spacetime.problem.definition import ProblemPhase
 from marey.spacetime.problem.supply import SolutionTrack

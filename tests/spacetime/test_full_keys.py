@@ -12,8 +12,7 @@ from marey.base import FloatArray
 from marey.dynamics import compute_aggregate, compute_com_motion, compute_point_motion
 from marey.spacetime import SpacetimeProblem, SpacetimeResult, optimize
 from marey.spacetime.dispatch import build_character
-from marey.spacetime.full.body_state import FullBodyModel
-from marey.spacetime.full.layout import FullLayout, InstantBuilder
+from marey.spacetime.full.layout import FullBodyModel, FullLayout, InstantBuilder
 from marey.spacetime.full.physics_rows import POSITION_ROW, SPEED_ROW
 from marey.spacetime.full.programme import FullProgramme
 from marey.spacetime.full.sampling import build_guess, sample_track, set_flight_unknowns

@@ -15,12 +15,14 @@ from marey.base import FloatArray
 from marey.dynamics import JointTree, compute_aggregate, compute_point_motion
 from marey.spacetime import SpacetimeProblem, SpacetimeResult, optimize
 from marey.spacetime.dispatch import build_character
-from marey.spacetime.full.body_state import (
+from marey.spacetime.full.layout import (
     FullBodyModel,
+    FullLayout,
+    InstantBuilder,
+    Timeline,
     compute_body_state,
     motion_jets,
 )
-from marey.spacetime.full.layout import FullLayout, InstantBuilder, Timeline
 from marey.spacetime.full.programme import FullProgramme
 from marey.spacetime.full.sampling import (
     ALLOWED_EXCESS,
@@ -32,7 +34,7 @@ from marey.spacetime.full.sampling import (
 )
 from marey.spacetime.full.solve import find_free_phases, replace_durations
 from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase
-from marey.spacetime.problem.support import build_support
+from marey.spacetime.problem.supply import build_support
 from marey.spacetime.programme import StateJet, chain_blocks, cross_rows, skew_matrices
 
 FOOT = Contact("left_foot", (0.0, 0.0, 0.0), friction=1.0)

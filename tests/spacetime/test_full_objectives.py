@@ -12,8 +12,7 @@ from marey.base import FloatArray
 from marey.dynamics import JointTree, compute_point_motion, compute_torques
 from marey.spacetime import SpacetimeProblem, optimize
 from marey.spacetime.dispatch import build_character
-from marey.spacetime.full.body_state import FullBodyModel
-from marey.spacetime.full.layout import FullLayout, refine_layout, refine_unknowns
+from marey.spacetime.full.layout import FullBodyModel, FullLayout, refine_layout, refine_unknowns
 from marey.spacetime.full.objectives import (
     CHANGE_UNIT,
     JERK_UNIT,

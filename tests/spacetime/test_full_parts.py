@@ -15,8 +15,8 @@ from marey.base import FloatArray, InputError
 from marey.dynamics import JointTree, compute_aggregate, compute_point_motion
 from marey.spacetime import SpacetimeProblem
 from marey.spacetime.dispatch import build_character
-from marey.spacetime.full.body_state import FullBodyModel, compute_body_state
-from marey.spacetime.full.layout import FullLayout, Timeline
+from marey.spacetime.full.layout import FullBodyModel, FullLayout, Timeline, compute_body_state
+from marey.spacetime.full.objectives import compute_world_axes
 from marey.spacetime.full.sampling import (
     NEUTRAL_POSES,
     build_guess,
@@ -25,9 +25,8 @@ from marey.spacetime.full.sampling import (
     neutral_pose,
     set_flight_unknowns,
 )
-from marey.spacetime.full.torques import compute_world_axes
 from marey.spacetime.problem.definition import Contact, Key, ProblemPhase
-from marey.spacetime.problem.support import build_support, contact_frame
+from marey.spacetime.problem.supply import build_support, contact_frame
 from marey.spacetime.programme import StateJet, skew_matrices
 
 FOOT = Contact("left_foot", (0.3, 0.1, -0.2), heading_deg=30.0)

@@ -12,8 +12,8 @@ from marey.base import InputError, MareyError
 from marey.motion import Motion
 from marey.spacetime import SpacetimeProblem, optimize
 from marey.spacetime.dispatch import build_character, check_problem
-from marey.spacetime.full.body_state import FullBodyModel
-from marey.spacetime.full.validation import _max_distance  # pyright: ignore[reportPrivateUsage]
+from marey.spacetime.full.keys import _max_distance  # pyright: ignore[reportPrivateUsage]
+from marey.spacetime.full.layout import FullBodyModel
 from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase
 
 FOOT = Contact("left_foot", (0.0, 0.0, 0.0))

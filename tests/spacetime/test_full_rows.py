@@ -13,17 +13,16 @@ from marey.base import FloatArray
 from marey.dynamics import JointTree, compute_aggregate, compute_torques
 from marey.spacetime import SpacetimeProblem
 from marey.spacetime.dispatch import build_character
-from marey.spacetime.full.body_state import BodyState, FullBodyModel
-from marey.spacetime.full.layout import FullLayout, InstantBuilder, Timeline
+from marey.spacetime.full.layout import BodyState, FullBodyModel, FullLayout, InstantBuilder, Timeline
 from marey.spacetime.full.objectives import (
     ACCEL_UNIT,
     build_quadratic_terms,
     compute_effective_masses,
     compute_joint_weights,
+    compute_torque_jet,
 )
 from marey.spacetime.full.programme import FullProgramme
 from marey.spacetime.full.sampling import build_guess, sample_track, set_flight_unknowns
-from marey.spacetime.full.torques import compute_torque_jet
 from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase
 
 ALL_TERMS = Objective(accel=1.0, torque=0.5, prior=0.4, energy=0.3, contact_force=0.5, contact_jerk=0.2)

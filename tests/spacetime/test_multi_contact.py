@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 from marey.base import FormatError, InputError
 from marey.spacetime import SpacetimeProblem, SpacetimeResult, load_problem, optimize, parse_problem, problem_to_toml
 from marey.spacetime.dispatch import build_character
-from marey.spacetime.full.body_state import FullBodyModel
+from marey.spacetime.full.layout import FullBodyModel
 from marey.spacetime.full.sampling import close_contact
 from marey.spacetime.problem.builders import build_jump_problem
 from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase
@@ -21,11 +21,11 @@ from marey.spacetime.problem.supply import (
     SolutionTrack,
     SupplyPoints,
     find_contact_points,
+    is_shared,
     measure_supply,
     separating_face,
 )
-from marey.spacetime.problem.support import is_shared
-from marey.spacetime.reduced.keys import validate_reduced
+from marey.spacetime.reduced.programme import validate_reduced
 from marey.world import Bar, Box
 
 LEFT = Contact("left_foot", (0.1, 0.0, 0.0), friction=0.9)

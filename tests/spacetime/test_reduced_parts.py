@@ -15,7 +15,6 @@ from marey.spacetime.reduced.assembly import (
     build_reduced_problem,
     build_reduced_space,
     choose_settings,
-    vector_from_motion,
 )
 from marey.spacetime.reduced.layout import build_layout
 from marey.spacetime.reduced.nodes import (
@@ -32,7 +31,12 @@ from marey.spacetime.reduced.nodes import (
     grid_instants,
     solver_instants,
 )
-from marey.spacetime.reduced.track import motion_from_solution, sample_contacts, sample_reduced_track
+from marey.spacetime.reduced.track import (
+    motion_from_solution,
+    sample_contacts,
+    sample_reduced_track,
+    vector_from_motion,
+)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 from marey.base import InputError
 from marey.io import load
 from marey.spacetime import build_jump_problem, build_run_problem, build_walk_problem, select_clips
-from marey.spacetime.reduced.clip_selection import _flight_rise, encode_phase_pattern
+from marey.spacetime.problem.builders import _flight_rise, encode_phase_pattern
 
 
 def test_phases_of_a_problem_are_letters():

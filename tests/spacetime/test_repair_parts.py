@@ -10,6 +10,12 @@ from marey.dynamics import Body, JointTree, check_validity
 from marey.motion import Contacts
 from marey.numerics import KnotSpline, convex_hull
 from marey.samples import walk
+from marey.spacetime.problem.definition import (
+    build_pose_style,
+    build_stillness_style,
+    check_coordinate_map,
+    evaluate_style,
+)
 from marey.spacetime.repair.programme import AngleRows, PointRows, evaluate_spline, wrench_shift_matrix
 from marey.spacetime.repair.window import (
     DisplacementProblem,
@@ -18,7 +24,6 @@ from marey.spacetime.repair.window import (
     find_window,
     restrict_to_faults,
 )
-from marey.spacetime.style import build_pose_style, build_stillness_style, check_coordinate_map, evaluate_style
 
 
 def test_a_foot_of_a_track_is_its_heel_and_its_toe() -> None:

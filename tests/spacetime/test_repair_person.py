@@ -11,8 +11,7 @@ from marey.lie import SO3
 from marey.motion import Motion
 from marey.numerics import SolveStatus
 from marey.spacetime import make_valid
-from marey.spacetime.repair.pops import mend_pops
-from marey.spacetime.repair.solve import find_person_faults
+from marey.spacetime.repair.solve import find_person_faults, mend_pops
 
 WALK = marey.samples.walk()[:120]
 

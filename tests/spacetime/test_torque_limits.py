@@ -20,13 +20,16 @@ from marey.spacetime import (
     problem_to_toml,
 )
 from marey.spacetime.dispatch import build_character, check_problem
-from marey.spacetime.full.body_state import FullBodyModel
-from marey.spacetime.full.layout import FullLayout
+from marey.spacetime.full.layout import FullBodyModel, FullLayout
 from marey.spacetime.full.programme import FullProgramme
 from marey.spacetime.full.sampling import build_guess
 from marey.spacetime.problem.builders import build_jump_problem
-from marey.spacetime.problem.strength import build_torque_limits, measure_torque_excess
-from marey.spacetime.problem.supply import SolutionTrack, find_contact_points
+from marey.spacetime.problem.supply import (
+    SolutionTrack,
+    build_torque_limits,
+    find_contact_points,
+    measure_torque_excess,
+)
 from marey.spacetime.reduced.assembly import build_reduced_problem, choose_settings
 from marey.spacetime.reduced.solve import read_problem_behaviour
 

@@ -13,8 +13,8 @@ import marey
 from marey.base import FormatError, InputError, MissingFileError
 from marey.skeleton import HUMAN
 from marey.tracking import Camera, PersonTracker, load_cameras, load_keypoints, observe, track_points
-from marey.tracking.body import fit_body, measure_clip_segments, triangulate
 from marey.tracking.keypoint_files import BLAZEPOSE, BODY_POINTS, COCO, OPENPOSE_25
+from marey.tracking.observation import fit_body, measure_clip_segments, triangulate
 
 WALK = marey.samples.walk(1.2)[::4]
 SIZE = (1280, 960)

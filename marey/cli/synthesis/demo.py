@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from marey.cli.common import print_json, progress_bar, remark
+from marey.cli.common import print_json, progress_bar
 from marey.cli.options import Json, option
 
 if TYPE_CHECKING:
@@ -33,13 +33,7 @@ def demo(
     Synthesise the motion of a sketch from clips that the walking engine makes (or walk as a script says, or load a
     clip); check, retarget, find contacts; write GLB, BVH, film strip, text report.
     """
-    from contextlib import nullcontext
-
-    from marey.cli.synthesis.demo_ahead import compile_ahead
-    from marey.samples import sketch_names
-
-    is_sketch = sample in sketch_names()
-    with compile_ahead(remark) if is_sketch else nullcontext(), progress_bar("demo") as progress:
+    with progress_bar("demo") as progress:
         motion, lines, sketch = _load_sample(sample)
         progress(1, NUM_STEPS)
         report = _write_results(motion, Path(out), lambda done: progress(done, NUM_STEPS), lines, sketch)
@@ -57,14 +51,16 @@ def _load_sample(name: str) -> tuple[Motion, list[str], Sketch | None]:
         # What `marey synth` makes of a shipped sketch
         from dataclasses import replace
 
-        from marey.base import InputError, count_cores
+        from marey.base import InputError
         from marey.pipeline import synthesize_sketch
         from marey.samples import demo_graph, sketch_file
         from marey.world import load_sketch
 
         sketch = load_sketch(sketch_file(name))
-        graph = demo_graph(workers=count_cores())
+        graph = demo_graph()
         result = synthesize_sketch(sketch, graph=graph, budget_s=SEARCH_S)
+        if result.motion is None:  # a slow machine: as long as `marey synth` would search
+            result = synthesize_sketch(sketch, graph=graph)
         if result.motion is None:
             raise InputError(f"no motion for '{name}', {result.status}", result.advice)
         states, edges = len(graph.arrays.kind), len(graph.arrays.target)

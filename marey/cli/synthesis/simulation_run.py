@@ -23,7 +23,7 @@ from marey.control import (
     solve_tracking,
     track_balance,
 )
-from marey.control.reference.clip import prepare_clip
+from marey.control.reference import prepare_clip
 from marey.control.tracking import TrackOptions, make_figure
 from marey.dynamics import GRAVITY, Body
 from marey.kinematics import PoseTask, fit_limits, load_limits, posing_limits

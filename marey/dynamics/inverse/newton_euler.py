@@ -418,3 +418,15 @@ def compute_ground_reaction(result: InverseDynamics, contacts: Contacts) -> Floa
         push[:, roles[ankle], :3] = split.forces[:, limb]
         push[:, roles[ankle], 3:] = moments[:, limb]
     return push
+
+
+def compute_momentum(body: Body, motion: Motion, *, cutoff_hz: float | None = CUTOFF_HZ) -> FloatArray:
+    """Linear [kg m/s] and angular momentum about the centre of mass [kg m²/s], ``(F, 6)``, in world.
+
+    Args:
+        body: made by ``Body.from_motion(motion)``.
+        motion: at least three frames.
+        cutoff_hz: as in ``solve_inverse_dynamics``.
+    """
+    result = solve_inverse_dynamics(body, motion, cutoff_hz=cutoff_hz)
+    return np.concatenate([result.linear_momentum, result.angular_momentum], axis=1)

@@ -20,6 +20,7 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, MissingExtraError, kernel
 from marey.dynamics.bodies import GRAVITY
+from marey.dynamics.joint_tree import JointTree
 from marey.dynamics.linear_time.passes import (
     TreeStates,
     fill_zero,
@@ -29,9 +30,22 @@ from marey.dynamics.linear_time.passes import (
     newton_euler_aggregate,
     put_axis_rotation,
 )
-from marey.dynamics.spatial import Spatial, add6, cross6, inertia_times, plus6, put6, rotate, rotate_back, row6, scale6
-from marey.dynamics.tree.coordinates import PRISMATIC, REVOLUTE, WORLD, TreeArrays
-from marey.dynamics.tree.joint_tree import JointTree
+from marey.dynamics.spatial import (
+    PRISMATIC,
+    REVOLUTE,
+    WORLD,
+    Spatial,
+    TreeArrays,
+    add6,
+    cross6,
+    inertia_times,
+    plus6,
+    put6,
+    rotate,
+    rotate_back,
+    row6,
+    scale6,
+)
 from marey.lie import SO3, hat
 from marey.lie.kernels import Vector, add3, cross, row3, scale3
 

@@ -12,9 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, frozen, kernel
+from marey.dynamics.joint_tree import JointTree, SimplifiedTree
 from marey.dynamics.spatial import (
+    PRISMATIC,
     Spatial,
     SymmetricMatrix,
+    TreeArrays,
     add6,
     cross6,
     inertia_rate,
@@ -25,8 +28,6 @@ from marey.dynamics.spatial import (
     row6,
     scale6,
 )
-from marey.dynamics.tree.coordinates import PRISMATIC, TreeArrays
-from marey.dynamics.tree.joint_tree import JointTree, SimplifiedTree
 from marey.lie.kernels import Vector, add3, cross, dot, row3, scale3
 
 AnyTree = JointTree | SimplifiedTree

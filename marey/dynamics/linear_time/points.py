@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints, kernel
+from marey.dynamics.joint_tree import reduce_jacobian
 from marey.dynamics.linear_time.passes import (
     AnyTree,
     TreeStates,
@@ -17,9 +18,7 @@ from marey.dynamics.linear_time.passes import (
     fill_zero,
     full_tree,
 )
-from marey.dynamics.spatial import put3, rotate
-from marey.dynamics.tree.coordinates import PRISMATIC, TreeArrays
-from marey.dynamics.tree.joint_tree import reduce_jacobian
+from marey.dynamics.spatial import PRISMATIC, TreeArrays, put3, rotate
 from marey.lie.kernels import Vector, add3, cross, row3, scale3, subtract3
 
 

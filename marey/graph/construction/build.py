@@ -18,7 +18,7 @@ from marey.graph.algorithms import cluster_complete_linkage, largest_component, 
 from marey.graph.arrays import compose_planar, to_frame
 from marey.graph.construction.event_tables import EVENT_KINDS, event_table
 from marey.graph.construction.jobs import IsCancelled, run_clip_tasks
-from marey.graph.construction.layout import CompactParts, anchor_displacements, make_arrays
+from marey.graph.construction.layout import CompactParts, anchor_displacements, make_arrays, measure_foot_gaps
 from marey.graph.database.clips import NO_NEXT_PHASE, Database, Progress, gather_database, make_clip_tasks
 from marey.graph.database.compact import cull_transitions, median_step_cost
 from marey.graph.database.events import PICKED_PREFIX
@@ -233,19 +233,25 @@ def assemble_graph(database: Database, settings: GraphSettings) -> MotionGraph:
     after = database.phases.after[ways.through]
     price = settings.gap_share * settings.transition_weight * median_step_cost(database, settings) / transitions.scale
     cost = ways.cost + price * (gap[ways.source] + gap[after])
+    # Edges that move a planted foot: by centimetres at a price, farther not at all, for that would take a step
+    table, displacements = database.phases, anchor_displacements(database, ways)
+    middle = np.lexsort((gap, group))[np.searchsorted(np.sort(group), np.arange(int(group.max()) + 1))]
+    feet = to_frame(table.feet[middle], table.anchor[middle][:, None])
+    moved_m = measure_foot_gaps(displacements, feet, group[ways.source], group[after])
+    cost = cost + settings.foot_price * moved_m
     # Flights that land in other directions are no parallel edges
     flights = np.array([not planted for planted in database.classes])[database.phases.kind[ways.source]]
-    yaw = anchor_displacements(database, ways)[:, 2]
-    landing = np.where(flights, np.floor(yaw / settings.yaw_bin_rad).astype(np.int64) + FLIGHT_BIN, 0)
-    kept = select_cheapest([group[ways.source], group[after], landing], cost)
+    landing = np.where(flights, np.floor(displacements[:, 2] / settings.yaw_bin_rad).astype(np.int64) + FLIGHT_BIN, 0)
+    allowed = np.flatnonzero(moved_m <= settings.max_foot_jump_m)
+    keys = [group[ways.source][allowed], group[after][allowed], landing[allowed]]
+    kept = allowed[select_cheapest(keys, cost[allowed])]
     # Edges that stay: all to and from events, the cheapest of a state, and the cheapest of each direction
     if settings.step_bin_m != 0.0 and settings.turn_bin_rad != 0.0:
-        table = database.phases
         source, reached = group[ways.source[kept]], table.after[ways.through[kept]]
         # Anchor of the next phase in the frame of each phase's; zero at the ends of clips
         step = to_frame(table.anchor[table.after], table.anchor)
         step = np.where((table.after == NO_NEXT_PHASE)[:, None], 0.0, step)
-        ahead = compose_planar(anchor_displacements(database, ways)[kept], step[reached])
+        ahead = compose_planar(displacements[kept], step[reached])
         bins = [np.floor(ahead[:, k] / settings.step_bin_m).astype(np.int64) for k in (0, 1)]
         bins.append(np.floor(ahead[:, 2] / settings.turn_bin_rad).astype(np.int64))
         stay = np.zeros(len(kept), dtype=bool)

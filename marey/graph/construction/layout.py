@@ -56,6 +56,34 @@ def anchor_displacements(database: Database, ways: PhasePaths) -> FloatArray:
     return to_frame(table.anchor[table.after[ways.through]], table.anchor[ways.through])
 
 
+def keep_planted_feet(delta: FloatArray, feet: FloatArray, source: IntArray, target: IntArray) -> FloatArray:
+    """Next anchors ``(E, 3)`` with which feet that are planted at both ends of an edge stay where they are.
+
+    Merged states have one place for each foot, clips have their own. With those of the clips every edge would move the
+    feet that stand by a few centimetres, which add up along a cycle: a body would glide without a step. Where both feet
+    stand, the middle between them stays.
+
+    Args:
+        delta: next anchor in the frame of an edge's own ``(E, 3)``, by the clips.
+        feet: left and right foot of each state in the frame of its anchor ``(N, 2, 3)``; NaN where not planted.
+        source: states ``(E,)`` in which edges begin,
+        target: and in which they end.
+    """
+    turn = feet[:, 0, 2] + 0.5 * wrap_angles(feet[:, 1, 2] - feet[:, 0, 2])
+    middle = np.concatenate([feet[..., :2].mean(axis=1), turn[:, None]], axis=1)
+    kept = delta.copy()
+    for frame in (feet[:, 0], feet[:, 1], middle):
+        stays = np.isfinite(frame[source, 0]) & np.isfinite(frame[target, 0])
+        kept[stays] = compose_planar(frame[source[stays]], to_frame(np.zeros(3), frame[target[stays]]))
+    return kept
+
+
+def measure_foot_gaps(delta: FloatArray, feet: FloatArray, source: IntArray, target: IntArray) -> FloatArray:
+    """How far ``(E,)`` [m] the clips move a foot that is planted at both ends of an edge; see `keep_planted_feet`."""
+    moved = np.linalg.norm((compose_planar(delta[:, None], feet[target]) - feet[source])[..., :2], axis=2)
+    return np.nan_to_num(moved).max(axis=1)
+
+
 def make_arrays(parts: CompactParts, settings: GraphSettings) -> GraphArrays:
     """Arrays of the compact graph."""
     database, ways, kept = parts.database, parts.ways, parts.kept
@@ -83,8 +111,10 @@ def make_arrays(parts: CompactParts, settings: GraphSettings) -> GraphArrays:
             hands[n] = x, at[1], z
     cost, delta = parts.cost[kept], anchor_displacements(database, ways)[kept]
     places = to_frame(roots[table.start[phases]], table.anchor[phases])
+    reached = parts.state[after]
+    delta = keep_planted_feet(delta, to_frame(table.feet[phases], table.anchor[phases][:, None]), source, reached)
     # Ways of the root that end where the next state begins, and their lengths
-    ends = compose_planar(delta, places[parts.state[after]])[:, :2]
+    ends = compose_planar(delta, places[reached])[:, :2]
     path = tracks.path.copy()
     arc = tracks.arc + np.linalg.norm(ends - path[:, -1], axis=1)
     path[:, -1] = ends
@@ -113,7 +143,7 @@ def make_arrays(parts: CompactParts, settings: GraphSettings) -> GraphArrays:
             flight[e] = max(gap, MIN_PATH_LENGTH_M), heights.max() - heights[0]
     return GraphArrays(
         first=np.searchsorted(source, np.arange(len(parts.members) + 1)),
-        target=parts.state[after],
+        target=reached,
         cost=cost,
         seconds=tracks.seconds,
         arc=arc,

@@ -28,6 +28,7 @@ class GraphSettings:
     foot_yaw_weight: float = 2.0  # [-] and of their headings
     min_apart_s: float = 5.0 / 30.0  # frames of one clip nearer than this are no transition
     max_foot_jump_m: float = 0.3  # a planted foot that two poses have farther apart would need a step of its own
+    foot_price: float = 10.0  # [1/m] of what an edge moves a planted foot by: 10 cm cost as much as a step
     links: int = 64  # most transitions of one pose within its behaviour, and as many to others
     cross_links: int = 30  # fewest transitions between two behaviours, if poses are near enough
     reach: float = 12.0  # thresholds up to which poses are joined that would else be lost with their event

@@ -122,7 +122,8 @@ def spread_discontinuities(track: PoseTrack, cuts: Sequence[Discontinuity], fixe
             place, slope = _share_jump(track.times, is_held, cut.knot, fixed, longest)
             mask = np.array([1.0, 0.0, 1.0]) if is_level else np.array([0.0, 1.0, 0.0])
             roots += mask * (place[:, None] * cut.shift + slope[:, None] * cut.pace)
-        turns += place[:, None, None] * cut.turn + slope[:, None, None] * cut.spin
+        near = np.flatnonzero((place != 0.0) | (slope != 0.0))
+        turns[near] += place[near, None, None] * cut.turn + slope[near, None, None] * cut.spin
     return replace(track, roots=roots, wxyz=(SO3(track.wxyz) @ SO3.exp(turns)).wxyz)
 
 

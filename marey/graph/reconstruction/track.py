@@ -116,11 +116,11 @@ def _load_pose_ranges(graph: MotionGraph, stretches: Sequence[tuple[int, int]], 
 
 def _load_range(graph: MotionGraph, poses: IntArray, phase: int, place: FloatArray) -> PoseTrack:
     """Poses of a clip, and how fast the clip comes to the first of them."""
-    track, before = place_poses(graph, poses, phase, place), int(poses[0]) - 1
+    before = int(poses[0]) - 1
     if before < 0 or graph.database.clip[before] != graph.database.clip[poses[0]]:
-        return track
-    lead = place_poses(graph, np.array([before, poses[0]]), phase, place)
-    return replace(track, arrival=lead.velocity(0))
+        return place_poses(graph, poses, phase, place)
+    track = place_poses(graph, np.append(before, poses), phase, place)
+    return replace(track.rows(slice(1, None), track.times[:-1]), arrival=track.velocity(0))
 
 
 def place_poses(graph: MotionGraph, poses: IntArray, phase: int, place: FloatArray) -> PoseTrack:

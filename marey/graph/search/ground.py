@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, kernel
-from marey.graph.algorithms import pop_heap, push_heap
+from marey.graph.arrays import EMPTY
 from marey.graph.database.settings import AS_CAPTURED, SearchSettings
 from marey.world import Sketch, box_distance, segment_distance
 
@@ -28,36 +28,61 @@ def grid_distances(free: BoolArray, start: FloatArray, steps: IntArray) -> Float
     """Length ``(H, W)`` in cells of the shortest way over the neighbours to where ``start`` is finite, plus that.
 
     Ways lead from free cell to free cell; longer moves may pass a corner, so that no way is overestimated. Infinite
-    where there is no way.
+    where there is no way. Cells wait in buckets one cell wide: no move is shorter, so that what is in the first bucket
+    is settled in any order.
     """
     height, width = free.shape
-    distance = np.full((height, width), np.inf)
-    room = len(steps) * height * width + len(steps)
-    heap, keys = np.empty(room, dtype=np.int64), np.empty(room)
-    size, lengths = 0, np.sqrt((steps * steps).sum(axis=1).astype(np.float64))
-    # Dijkstra from all finite cells of `start`
+    distance, lengths = np.full(height * width, np.inf), np.sqrt((steps * steps).sum(axis=1).astype(np.float64))
+    farthest = 0.0
     for row in range(height):
         for column in range(width):
-            if np.isfinite(start[row, column]) and free[row, column]:
-                distance[row, column] = start[row, column]
-                size = push_heap(heap, keys, size, row * width + column, start[row, column])
-    while size > 0:
-        cell, key = heap[0], keys[0]
-        size = pop_heap(heap, keys, size)
-        row, column = cell // width, cell % width
-        # Stale entry: the cell was reached by a shorter way since
-        if key > distance[row, column]:
+            if free[row, column] and np.isfinite(start[row, column]):
+                distance[row * width + column] = start[row, column]
+                farthest = max(farthest, start[row, column])
+    # Each bucket is a doubly linked list of cells; a way has no more moves than there are cells
+    buckets = np.full(int(farthest + lengths.max() * (height * width + 1)) + 1, EMPTY, dtype=np.int64)
+    after, before = np.empty(height * width, dtype=np.int64), np.empty(height * width, dtype=np.int64)
+    for cell in range(height * width):
+        if distance[cell] < np.inf:
+            link_first(buckets, after, before, int(distance[cell]), cell)
+    at, last = 0, int(farthest)
+    while at <= last:
+        cell = buckets[at]
+        if cell == EMPTY:
+            at += 1
             continue
+        buckets[at] = after[cell]
+        if after[cell] != EMPTY:
+            before[after[cell]] = EMPTY
+        row, column = cell // width, cell % width
         for k in range(len(steps)):
-            dr, dc = steps[k, 0], steps[k, 1]
-            r, c = row + dr, column + dc
+            r, c = row + steps[k, 0], column + steps[k, 1]
             if r < 0 or c < 0 or r >= height or c >= width or not free[r, c]:
                 continue
-            there = key + lengths[k]
-            if there < distance[r, c]:
-                distance[r, c] = there
-                size = push_heap(heap, keys, size, r * width + c, there)
-    return distance
+            there, other = distance[cell] + lengths[k], r * width + c
+            if there < distance[other]:
+                if distance[other] < np.inf:
+                    # Out of its bucket, to a nearer one
+                    if before[other] == EMPTY:
+                        buckets[int(distance[other])] = after[other]
+                    else:
+                        after[before[other]] = after[other]
+                    if after[other] != EMPTY:
+                        before[after[other]] = before[other]
+                distance[other] = there
+                link_first(buckets, after, before, int(there), other)
+                last = max(last, int(there))
+    return distance.reshape(height, width)
+
+
+@kernel
+def link_first(buckets: IntArray, after: IntArray, before: IntArray, bucket: int, cell: int) -> None:
+    """Put a cell at the head of a bucket."""
+    head = buckets[bucket]
+    after[cell], before[cell] = head, EMPTY
+    if head != EMPTY:
+        before[head] = cell
+    buckets[bucket] = cell
 
 
 GRID_CELL_M: Final = 0.05

@@ -18,8 +18,7 @@ import numpy as np
 from marey.base import FloatArray
 from marey.io.conventions import unit_in_metres
 from marey.io.euler import AXES, NONE, ChannelMap, channels_to_positions, decompose_euler
-from marey.io.export.tables import format_numbers
-from marey.io.export.takes import place_root
+from marey.io.export import format_numbers, place_root
 from marey.io.person import restore_scene
 from marey.io.vertical_axis import rotate_wxyz, to_file
 from marey.motion import Motion, Source

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from marey.base import FloatArray, IntArray
 from marey.io.binary import AnyPath
 from marey.io.euler import decompose_euler
-from marey.io.export.takes import prepare_clips
+from marey.io.export import prepare_clips
 from marey.io.fbx.records import (
     CENTIMETRES,
     CREATION_TIME,
@@ -28,13 +28,13 @@ from marey.io.fbx.records import (
     FbxRecord,
     FbxScene,
     PackedValue,
+    add_mesh,
     add_properties,
     matrix_values,
     pack_array,
     pack_file,
     short,
 )
-from marey.io.fbx.skin import add_mesh
 from marey.motion import Motion, find_runs
 from marey.skeleton import NO_PARENT, Skeleton
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from marey.base import FloatArray, InputError
 from marey.io.binary import AnyPath, as_format_error, map_file
 from marey.io.dispatch import load
-from marey.io.export.takes import ROOT_BONE, as_clips, check_root_mode, fit_clips, ground_track, place_root
+from marey.io.export import ROOT_BONE, as_clips, check_root_mode, fit_clips, ground_track, place_root
 from marey.io.gltf.buffers import (
     GLTF_SUFFIXES,
     MAX_GLTF_BYTES,
@@ -33,9 +33,8 @@ from marey.io.gltf.buffers import (
     to_glb,
     to_gltf,
 )
-from marey.io.gltf.nodes import default_local
-from marey.io.gltf.rig import CharacterRig, find_rig
-from marey.io.gltf.writer import describe_motion
+from marey.io.gltf.files import describe_motion
+from marey.io.gltf.rig import CharacterRig, default_local, find_rig
 from marey.io.scene.clip import rotation_part
 from marey.lie import SO3
 from marey.motion import Motion

@@ -14,8 +14,7 @@ from marey.base import FormatError, InputError
 from marey.io.binary import AnyPath, as_format_error
 from marey.io.laboratory.c3d import load_c3d_analog, load_c3d_markers
 from marey.io.laboratory.markers import make_unique_labels
-from marey.io.laboratory.opensim import load_table
-from marey.io.laboratory.trc import load_trc_markers
+from marey.io.laboratory.opensim import load_table, load_trc_markers
 from marey.motion import AnalogTracks, Markers
 
 SIDECARS: Final = ("_subject.json", "subject.json")

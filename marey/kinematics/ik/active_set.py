@@ -20,7 +20,7 @@ from marey.base import BoolArray, FloatArray, inline_kernel, kernel, patient_ker
 from marey.kinematics.ik.dual_step import StepBuffers, assemble_dual_matrix, solve_dual
 from marey.kinematics.ik.state import CoordinateBox, IKLayout, IKState, LinearRows, has_springs
 from marey.kinematics.limits.anatomy.check import TIE_RAD, bound_coordinate, largest_distance, swing_and_twist
-from marey.kinematics.limits.tables import Bounds, check_bounds
+from marey.kinematics.limits.learn import Bounds, check_bounds
 from marey.lie.kernels import (
     Quaternion,
     Vector,

@@ -17,15 +17,26 @@ from marey.kinematics.ik.posing.attempts import (
     NO_HISTORY,
     build_solver_inputs,
     compile_tasks,
+    measure_blocks,
+    name_worst_joint,
     require_int,
     solve_with_restarts,
 )
 from marey.kinematics.ik.posing.continuation import LIMB_FRACTION, MAX_STEP_RATIO, body_reach, solve_frames
-from marey.kinematics.ik.posing.defaults import TRUNK, TRUNK_WEIGHT, Feet, default_limits, name_pins, plant_feet
-from marey.kinematics.ik.posing.recheck import measure_blocks, name_worst_joint
+from marey.kinematics.ik.posing.starts import (
+    MAX_SIGMA,
+    TRUNK,
+    TRUNK_WEIGHT,
+    Feet,
+    default_limits,
+    find_middle,
+    guess_from_pose,
+    match_body,
+    name_pins,
+    plant_feet,
+)
 from marey.kinematics.ik.problem import Root
 from marey.kinematics.ik.solve import LIMIT_TOL_RAD, MODEL_LIMITS_CONFLICT
-from marey.kinematics.ik.starts import MAX_SIGMA, find_middle, guess_from_pose, match_body
 from marey.kinematics.ik.state import STATIONARY, Goals, SpeedLimits
 from marey.kinematics.ik.tasks import LookAtTask, PoseTask, Task
 from marey.kinematics.limits.anatomy.model import AnatomicalLimits
@@ -34,7 +45,7 @@ from marey.lie import SO3
 from marey.models import PoseModel
 from marey.motion import Motion
 from marey.numerics import SolveStatus
-from marey.numerics.status import OnFailure, check_on_failure, raise_if_asked
+from marey.numerics.programme import OnFailure, check_on_failure, raise_if_asked
 from marey.skeleton import Pose, Skeleton, role_map
 
 

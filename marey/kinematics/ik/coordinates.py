@@ -22,7 +22,7 @@ from marey.kinematics.ik.state import (
     linearise,
 )
 from marey.lie.kernels import multiply, quaternion_at, rotate, row3, write_right_jacobian
-from marey.models.evaluation import model_jacobian, model_rotations
+from marey.models.projection import model_jacobian, model_rotations
 
 
 class ModelSpace(NamedTuple):

@@ -10,7 +10,7 @@ from marey.base import FloatArray, kernel
 from marey.kinematics.ik.coordinates import DenseModel
 from marey.kinematics.ik.dual_step import factor_cholesky, solve_cholesky
 from marey.kinematics.ik.state import IKState, LinearRows
-from marey.kinematics.limits.tables import Bounds, check_bounds
+from marey.kinematics.limits.learn import Bounds, check_bounds
 
 PSEUDO_INVERSE, DLS, SVD_CLAMP, DOGLEG, MARQUARDT, MEREDITH_MADDOCK = 0, 1, 2, 3, 4, 5
 CUTOFF = 1e-8  # [-] squared singular values below this part of the largest count as zero ([Engell2012]_ §4)

@@ -71,7 +71,7 @@ from marey.kinematics.ik.state import (
     new_rows,
     new_state,
 )
-from marey.kinematics.limits.tables import Bounds, project_to_bounds
+from marey.kinematics.limits.learn import Bounds, project_to_bounds
 
 MIN_DECREASE = 1e-10  # [-] relative decrease of the objective below which nothing more is won
 MIN_STEP = 1e-8  # [rad] or [m], the step that goes with it

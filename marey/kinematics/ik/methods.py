@@ -9,8 +9,7 @@ import numpy as np
 
 from marey.base import InputError, UnknownNameError, compile_at_once, is_interpreted
 from marey.kinematics.ik.active_set import project_to_box
-from marey.kinematics.ik.baselines.analytic_limb import solve_two_bone_tasks
-from marey.kinematics.ik.baselines.cyclic_descent import solve_ccd
+from marey.kinematics.ik.baselines.limbwise import solve_ccd, solve_two_bone_tasks
 from marey.kinematics.ik.baselines.projected_gradient import (
     CONJUGATE,
     PG_BB,
@@ -19,8 +18,8 @@ from marey.kinematics.ik.baselines.projected_gradient import (
     TRANSPOSE_FIXED,
     GradientStep,
     solve_gradient,
+    solve_quasi_newton,
 )
-from marey.kinematics.ik.baselines.quasi_newton import solve_quasi_newton
 from marey.kinematics.ik.coordinates import ModelSpace
 from marey.kinematics.ik.dense_step import DLS, DOGLEG, MARQUARDT, MEREDITH_MADDOCK, PSEUDO_INVERSE, SVD_CLAMP
 from marey.kinematics.ik.levenberg_marquardt import (
@@ -42,7 +41,7 @@ from marey.kinematics.ik.state import (
     PoseArrays,
     evaluate_goals,
 )
-from marey.kinematics.limits.tables import ANATOMY, BOX, FREE, Bounds
+from marey.kinematics.limits.learn import ANATOMY, BOX, FREE, Bounds
 from marey.lie import SO3
 
 Method = Callable[[SolverInputs, Guess, str], SolverOutcome]  # the last is the name of the method

@@ -30,10 +30,10 @@ from marey.kinematics.ik.state import (
     is_all_reached,
     new_state,
 )
-from marey.kinematics.limits.tables import Bounds, check_bounds, project_to_bounds
+from marey.kinematics.limits.learn import Bounds, check_bounds, project_to_bounds
 from marey.lie.kernels import conjugate, exp, log, multiply, quaternion_at, write_rotation
-from marey.models.evaluation import model_jacobian
-from marey.models.kinetic import RodBody, write_kinetic_metric
+from marey.models.projection import model_jacobian
+from marey.models.samples import RodBody, write_kinetic_metric
 
 MIN_JOINT_STEP_RAD = 0.01  # [rad] goals that do not move: a tolerance of 1 mm turns a limb by about this
 MAX_REPAIRS = 3  # times that a pose is held back and the joints that are not held take over

@@ -42,7 +42,7 @@ from marey.kinematics.ik.tasks import (
 from marey.kinematics.limits.anatomy.model import AnatomicalLimits
 from marey.kinematics.limits.box import BoxLimits
 from marey.kinematics.limits.contract import JointLimits
-from marey.kinematics.limits.tables import Bounds, compile_bounds
+from marey.kinematics.limits.learn import Bounds, compile_bounds
 from marey.motion import mass_weights
 from marey.skeleton import NO_PARENT, Pose, Skeleton, role_map
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, Result
 from marey.kinematics.ik.active_set import project_to_box
-from marey.kinematics.ik.baselines.clamps import solve_clamped
 from marey.kinematics.ik.joint_types import JointType, TypedBody, solve_typed
 from marey.kinematics.ik.levenberg_marquardt import REGION_TOL_RAD
 from marey.kinematics.ik.methods import find_method
@@ -20,18 +19,31 @@ from marey.kinematics.ik.posing.attempts import (
     accept_nearest,
     build_solver_inputs,
     compile_tasks,
+    is_beyond_reach,
     is_nearest,
     keep_regions,
+    measure_blocks,
     measure_violation,
+    name_worst_joint,
     read_status,
     require_int,
     solve_inside_regions,
     solve_nearest_posture,
     solve_with_restarts,
 )
-from marey.kinematics.ik.posing.continuation import BranchEnd, follow_branch, measure_turns
-from marey.kinematics.ik.posing.defaults import FAR_REACHES, Feet, default_limits, name_pins, plant_feet
-from marey.kinematics.ik.posing.recheck import is_beyond_reach, measure_blocks, name_worst_joint
+from marey.kinematics.ik.posing.continuation import BranchEnd, follow_branch, measure_turns, solve_clamped
+from marey.kinematics.ik.posing.starts import (
+    FAR_REACHES,
+    MAX_SIGMA,
+    Feet,
+    PosedBody,
+    align_root,
+    default_limits,
+    guess_from_pose,
+    match_body,
+    name_pins,
+    plant_feet,
+)
 from marey.kinematics.ik.problem import (
     Guess,
     Root,
@@ -40,7 +52,6 @@ from marey.kinematics.ik.problem import (
     collect_targets,
     joint_index,
 )
-from marey.kinematics.ik.starts import MAX_SIGMA, PosedBody, align_root, guess_from_pose, match_body
 from marey.kinematics.ik.state import OUT_OF_ITERATIONS, REACHED, STATIONARY
 from marey.kinematics.ik.tasks import ComTask, GoalTask, LookAtTask, PointTask, PoseTask, Task
 from marey.kinematics.limits.anatomy.model import AnatomicalLimits
@@ -49,7 +60,7 @@ from marey.lie import SO3
 from marey.lie.so3 import wrap_unit
 from marey.models import PoseModel
 from marey.numerics import SolveStatus
-from marey.numerics.status import OnFailure, check_on_failure, raise_if_asked
+from marey.numerics.programme import OnFailure, check_on_failure, raise_if_asked
 from marey.skeleton import Pose, Skeleton
 
 METHODS_WITHOUT_STOP: Final = ("pseudo-inverse", "dls", "jacobian-transpose")  # they do not notice that nothing is won

@@ -1,10 +1,9 @@
 """Marker fit: poses, bone lengths and marker sites of a body from captured markers, with or without names."""
 
 from marey.kinematics.markers.belt import Belt, find_belt
-from marey.kinematics.markers.body import group_bones
 from marey.kinematics.markers.fit import MarkerFit, fit_markers
-from marey.kinematics.markers.segments import fit_bone_frames, measure_separation
-from marey.kinematics.markers.sites import MarkerSite, known_sites
+from marey.kinematics.markers.poses import group_bones
+from marey.kinematics.markers.sites import MarkerSite, fit_bone_frames, known_sites, measure_separation
 
 __all__ = [
     "Belt",

@@ -15,8 +15,15 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray
 from marey.kinematics.markers.belt import Belt, find_belt
-from marey.kinematics.markers.body import SitePrior, fit_bones_and_sites
-from marey.kinematics.markers.poses import LabelledPoints, MarkerPoses, StandingPrior, locate_sites, solve_marker_poses
+from marey.kinematics.markers.poses import (
+    LabelledPoints,
+    MarkerPoses,
+    SitePrior,
+    StandingPrior,
+    fit_bones_and_sites,
+    locate_sites,
+    solve_marker_poses,
+)
 from marey.kinematics.markers.shape import CAP, STATURES_M, BodyShape, assign_segments, expect_landmarks, find_segments
 from marey.kinematics.markers.sites import CLUSTER_SITES, MarkerSite, parse_marker_name, place_site
 from marey.lie import SO3

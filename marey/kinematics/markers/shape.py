@@ -14,11 +14,12 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray
-from marey.kinematics.markers.body import SitePrior, fit_bones_and_sites
 from marey.kinematics.markers.poses import (
     LabelledPoints,
     MarkerPoses,
+    SitePrior,
     StandingPrior,
+    fit_bones_and_sites,
     solve_marker_poses,
 )
 from marey.kinematics.markers.sites import known_sites, place_site

@@ -55,6 +55,8 @@ def hold_hands(
         use_contacts: hold hands where the contact track says so.
         settings: how far an elbow steps.
     """
+    from scipy.ndimage import median_filter
+
     positions, world = joint_frames(body.skeleton, roots, wxyz)
     wxyz = wxyz.copy()
     for side in SIDES:
@@ -91,13 +93,18 @@ def hold_hands(
                     k = points.index(f"{side}_hand")
                     palm = positions[:, points.joints[k]] + world[:, int(points.joints[k])] @ points.offsets[k]
                     near = NEAR_FLOOR * mean_leg_length(body.skeleton, body.roles)
-                    away = np.zeros_like(palm)
+                    away, width = np.zeros_like(palm), 1 + 2 * round(0.5 * EASE_S * motion.rate_hz)
                     for start, stop in find_runs(down, 0):
                         place = np.median(palm[start:stop], axis=0)
                         place[1] = 0.0 if abs(place[1]) < near else place[1]
-                        away[start:stop] = place - palm[start:stop]
-                    # A hand that is dragged is held where it mostly is
-                    down = down & (np.linalg.norm(away, axis=-1) < DRAG * mean_leg_length(body.skeleton, body.roles))
+                        # A capture turns a hand over for a frame or two: the arm does not follow
+                        away[start:stop] = median_filter(place - palm[start:stop], (width, 1), mode="nearest")
+                    # A hand that is dragged is held where it mostly is, unless it only passes there
+                    is_near = np.linalg.norm(away, axis=-1) < DRAG * mean_leg_length(body.skeleton, body.roles)
+                    stays = find_runs(down & is_near, shortest=round(EASE_S * motion.rate_hz))
+                    down = np.zeros_like(down)
+                    for start, stop in stays:
+                        down[start:stop] = True
                     held = pin_corrections(away, down, motion.rate_hz, EASE_S)
                 shift = shift + held
         if not shift.any():

@@ -540,7 +540,7 @@ class Engine:
         feet = self._walker.stance(side, self.speed, self.parameters.run, carriage, heading + turn)
         place = feet.mean(axis=0)[[0, 2]]
         if self._ground is not None:
-            place = self._ground.ground.foothold(float(place[0]), float(place[1]), 2.0 * half)
+            place = self._ground.ground.foothold(float(place[0]), float(place[1]), 2.0 * half, heading + turn)
         return np.asarray(place)
 
     def _edit_landings(self, frame: RawFrame) -> RawFrame:
@@ -566,7 +566,7 @@ class Engine:
             along = SO3.exp(np.array([0.0, turned - heading, 0.0])) @ along
             if self._ground is not None:
                 middle, size = place + 0.5 * along, FOOT_PART * frame.leg_length_m
-                place = place + self._ground.choose(side, middle, size) - middle
+                place = place + self._ground.choose(side, middle, size, turned) - middle
             for row, change in ((a, place - ankle), (t, place + along - ball)):
                 frame.shift[row, [0, 2]] += change[[0, 2]] / GOAL_PART
             frame.yaw[side] += turned - heading

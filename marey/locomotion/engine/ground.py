@@ -11,6 +11,7 @@ import numpy as np
 from marey.base import FloatArray, InputError
 from marey.lie import SO3
 from marey.locomotion.checks import check_number, check_positive
+from marey.locomotion.plants.hold import LONG_S
 
 MAX_SLOPE_RAD: Final = np.radians(25.0)  # [rad] steeper, people use their hands
 MAX_RISE_M: Final = 0.25  # [m] of a stair
@@ -30,6 +31,7 @@ BALL_PART: Final = 0.06  # [-] of the leg: how much lower the ball of a flat foo
 BLUR_M: Final = 0.04  # [m] difference of both feet's ground over which the pelvis goes from their mean to the lower one
 STRETCH: Final = 0.985  # [-] largest extension of a leg in contact: beyond it the pelvis is lowered
 MAX_DROP: Final = 0.12  # [-] of the leg: the most that it is
+WIDTH_PART: Final = 0.35  # [-] of its length: width of a foot
 LANDS_S: Final = 0.1  # [s] before it lands, a foot asks for it already
 FORGET_S: Final = 2.0  # [s] in which a leg forgets how far the pelvis was too high
 STAIR_HZ: Final = 0.85  # [Hz] cycles on stairs, at most: people climb two stairs in 1.2 s
@@ -44,8 +46,8 @@ class WalkGround(Protocol):
         """Return height [m] and rise along x and z [-] of the ground at a place."""
         ...
 
-    def foothold(self, x: float, z: float, length_m: float) -> tuple[float, float]:
-        """Return where a foot of a length [m] whose middle would be at ``(x, z)`` finds room."""
+    def foothold(self, x: float, z: float, length_m: float, heading_rad: float) -> tuple[float, float]:
+        """Return where a foot of a length [m] and a heading whose middle would be at ``(x, z)`` finds room."""
         ...
 
 
@@ -73,8 +75,9 @@ class Slope:
         height = rise * min(max(along, 0.0), self.length_m)
         return float(height), float(inside * rise * ahead[0]), float(inside * rise * ahead[1])
 
-    def foothold(self, x: float, z: float, length_m: float) -> tuple[float, float]:
+    def foothold(self, x: float, z: float, length_m: float, heading_rad: float) -> tuple[float, float]:
         """Return where a foot of a length [m] whose middle would be at ``(x, z)`` finds room: not on a bend."""
+        length_m = _project_foot(length_m, heading_rad - self.heading_rad)
         ahead = np.array([np.sin(self.heading_rad), np.cos(self.heading_rad)])
         for bend_m in (self.start_m, self.start_m + self.length_m):
             past = float(ahead @ (x, z)) - bend_m
@@ -117,8 +120,9 @@ class Stairs:
         along = np.sin(self.heading_rad) * x + np.cos(self.heading_rad) * z
         return self.rise_m * self._number(float(along)), 0.0, 0.0
 
-    def foothold(self, x: float, z: float, length_m: float) -> tuple[float, float]:
+    def foothold(self, x: float, z: float, length_m: float, heading_rad: float) -> tuple[float, float]:
         """Return where a foot of a length [m] whose middle would be at ``(x, z)`` finds room: on one tread."""
+        length_m = _project_foot(length_m, heading_rad - self.heading_rad)
         ahead = np.array([np.sin(self.heading_rad), np.cos(self.heading_rad)])
         along = float(ahead @ (x, z))
         n = self._number(along)
@@ -173,12 +177,13 @@ class GroundFollower:
     needed_m: list[float] = field(default_factory=lambda: [0.0, 0.0])  # how far the hip was too high in the last steps
     drop_m: float = 0.0
 
-    def choose(self, side: int, middle: FloatArray, length_m: float) -> FloatArray:
+    def choose(self, side: int, middle: FloatArray, length_m: float, heading_rad: float) -> FloatArray:
         """Return the middle ``(3,)`` [m] of a foothold for a foot that would land there: on the stair chosen before."""
-        place, chosen = self.ground.foothold(float(middle[0]), float(middle[2]), length_m), self.ahead[side]
+        foot, chosen = (length_m, heading_rad), self.ahead[side]
+        place = self.ground.foothold(float(middle[0]), float(middle[2]), *foot)
         is_near = chosen is not None and np.hypot(*(chosen.point - middle)[[0, 2]]) < KEEP_M and not chosen.slope.any()
         if chosen is not None and is_near and abs(self.ground.plane(*place)[0] - chosen.height_m) > 0.5 * BLUR_M:
-            place = self.ground.foothold(float(chosen.point[0]), float(chosen.point[2]), length_m)
+            place = self.ground.foothold(float(chosen.point[0]), float(chosen.point[2]), *foot)
         return np.array([place[0], middle[1], place[1]])
 
     def copy(self) -> GroundFollower:
@@ -204,9 +209,12 @@ class GroundFollower:
         """
         root, hips, ankles, toes, leg_m = body
         levels, goals, turns, is_down = list[float](), list[FloatArray](), list[SO3](), list[bool]()
+        is_first = self.stood[0] is None
         for side, (down, until_s, where) in enumerate(steps):
             if self.stood[side] is None:
+                # A foot that is in the air as the character begins left the ground long ago: it may be about to land.
                 self.stood[side] = self.ahead[side] = Foothold.find(self.ground, *where())
+                self.left_s[side] = time_s - LONG_S
             if down:
                 self.stood[side], self.left_s[side] = self.ahead[side], time_s
             else:
@@ -241,7 +249,7 @@ class GroundFollower:
                 high = np.sqrt(max((STRETCH * leg_m) ** 2 - flat, 0.0))
                 self.needed_m[side] = max(self.needed_m[side], float(hips[side][1] + level - goal[1] - high))
         wanted = min(max(self.needed_m), MAX_DROP * leg_m)
-        self.drop_m += (wanted - self.drop_m) * (1.0 - float(np.exp(-dt / DROP_S)) if dt > 0.0 else 1.0)
+        self.drop_m += (wanted - self.drop_m) * (1.0 if is_first else 1.0 - float(np.exp(-dt / DROP_S)))
         return float(level - self.drop_m), goals, turns
 
     def _clear_edges(self, u: float, rise: float, ankle: FloatArray, foot: FloatArray, leg_m: float) -> FloatArray:
@@ -262,11 +270,18 @@ class GroundFollower:
             tip = max(part - 1.0, 0.0) * (foot[1] + BALL_PART * leg_m)
             sole = float(ankle[1] + min(part, 1.0) * foot[1] - ANKLE_PART * leg_m * (1.0 - min(max(part, 0.0), 1.0)))
             sole += min(float(tip), 0.0)
-            for off in NEAR:
-                near = at + off * REACH_PART * leg_m * ahead
-                height = self.ground.plane(float(near[0]), float(near[2]))[0] + CLEAR_PART * leg_m
-                lift = max(lift, (height - sole) * _ease(1.3 * (1.0 - abs(off))))
+            # Along the foot and across it: whoever turned on a tread has edges beside the foot
+            for way in (ahead, np.array([ahead[2], 0.0, -ahead[0]])):
+                for off in NEAR:
+                    near = at + off * REACH_PART * leg_m * way
+                    height = self.ground.plane(float(near[0]), float(near[2]))[0] + CLEAR_PART * leg_m
+                    lift = max(lift, (height - sole) * _ease(1.3 * (1.0 - abs(off))))
         return back + np.array([0.0, grown * lift, 0.0])
+
+
+def _project_foot(length_m: float, angle_rad: float) -> float:
+    """Extent [m] of a foot along a direction at an angle to it."""
+    return length_m * float(abs(np.cos(angle_rad)) + WIDTH_PART * abs(np.sin(angle_rad)))
 
 
 def _ease(x: float) -> float:

@@ -210,7 +210,13 @@ def add_bounce(at: FloatArray, columns: FloatArray) -> None:
 
     (half a sine in [Alexander1989]_, :math:`a = 0`); level forces meet in the centre of mass, at height :math:`h`, over
     a foot that goes back by :math:`p` a cycle and is under it at the middle :math:`\bar\psi = -a d/8` of the force.
-    Both are integrated in closed form; in flight the body falls freely, at a constant speed.
+    Both are integrated in closed form; in flight the body falls freely, at a constant speed. The columns are those of
+    a body that leans: its height is along the lean, and the force of a turn pulses with the weight. The frame of the
+    columns turns with the way, by :math:`w` a cycle, so that level velocities in it need, to first order in :math:`w`,
+
+    .. math:: \Delta z = 2 w \int x, \quad \Delta x = -2 w \int z
+
+    to be straight in flight.
     """
     if at[BOUNCE_AT] <= 0.0 or at[RATE_AT] <= 0.0:
         return
@@ -236,9 +242,30 @@ def add_bounce(at: FloatArray, columns: FloatArray) -> None:
         side = 1.0 if psi > 0.0 else -1.0
         y = mean - d * d / 8.0 + 0.5 * (flight * flight - u * u) + 0.125 * FORCE_SKEW * d * u * side
         z = (2.0 * k3 + 0.5 * drift * d) * u / max(flight, 1e-12) * side
-    z *= 0.25 * pi / d * PRESSURE_PART * at[PATH_AT] / CENTRE_PART
-    columns[1] += kappa * y
-    columns[2] += kappa * z
+    gain = 0.25 * pi / d * PRESSURE_PART * at[PATH_AT] / CENTRE_PART
+    lean = cos(at[BANK_AT]) * cos(at[PITCH_AT])
+    columns[1] += kappa * y / lean
+    columns[2] += kappa * z * gain
+    if at[BANK_AT] == 0.0 or at[PATH_AT] <= 0.0:
+        return
+    # The centripetal acceleration over speed and cadence; the integrals of y and, but for its skew, of z
+    inwards = sin(at[BANK_AT]) / cos(at[BANK_AT])
+    w = inwards * GRAVITY / (at[LEG_AT] * at[RATE_AT] ** 2) / at[PATH_AT]
+    edge = min(max(psi, -0.5 * d), 0.5 * d)
+    theta = pi * edge / d
+    sum_y = mean * edge - (0.5 * d / pi) ** 2 * sin(theta) - edge**3 / 6.0
+    sum_y += FORCE_SKEW * (0.125 * flight * edge * edge - (0.125 * d / pi) ** 2 * cos(2.0 * theta))
+    sum_z = 0.5 * drift * edge * edge - 3.0 * k3 * d / pi * cos(theta) - k3 * edge * sin(theta)
+    if 2.0 * abs(psi) > d:
+        u = 0.25 - abs(psi)
+        way = (mean - d * d / 8.0 + 0.5 * flight * flight) * (flight - u) - (flight**3 - u**3) / 6.0
+        sum_y += way if psi > 0.0 else -way
+        sum_y += 0.0625 * FORCE_SKEW * d * (flight * flight - u * u)
+        sum_z += 0.5 * (2.0 * k3 + 0.5 * drift * d) * (flight * flight - u * u) / max(flight, 1e-12)
+    aside = -2.0 * w * kappa * gain * sum_z
+    columns[0] += aside * cos(at[BANK_AT])
+    columns[1] += aside * sin(at[BANK_AT])
+    columns[2] += 2.0 * w * kappa * inwards * sum_y
 
 
 def synthesise_unit(gaits: GaitArrays, leg_m: float, speed_n: float, run: float, weights: FloatArray) -> FloatArray:

@@ -68,11 +68,14 @@ from marey.locomotion.plants.state import (
 LEAVE_S = 0.18  # [s] a foot that leaves follows its raw path wholly after this time ...
 STEEP_RAD = (0.20, 0.90)  # [rad] ... or, from the first to the second, as its raw heel rises over its ball
 RUN_STEEP_RAD = (0.23, 0.95)  # [rad] of a runner, whose leg is straight at the push-off and has nothing to spare
+HIGH_M = (0.02, 0.10)  # [m] ... or, of a runner, from the first to the second, as its ball rises, ...
+HIGH_PART = 0.85  # [-] ... by this part: at 1 the frame rate would move a knee by 1.1 mm as a run begins (A21: 1 mm)
 RISE_PART = 0.5  # [-] of that: the ball may rise
 ARRIVE_S = 0.02  # [s] before it lands a foot begins to slow down to rest ...
 SHORT_SWING_S = 0.65  # [s] ... sooner in a longer swing, that of a slow walk, ...
 ARRIVE_PART = 1.2  # [-] ... by this part of what it lasts longer, ...
 MOST_ARRIVE_S = 0.22  # [s] ... at most so much: its heel would pass over the floor otherwise ...
+ASIDE_S = (0.10, 0.02)  # [s] before and after it lands, over which it comes to rest aside: it has no weight to roll off
 REST_S = (0.06, 0.07)  # [s] ... until so long after it, in a walk and in a run
 GOAL_PART = 0.7  # [-] of the way from where a foot lands to where it is in mid-stance: there it stands
 NOTICE_S = 0.25  # [s] before it lands, a foot begins to turn to where it lands
@@ -82,6 +85,7 @@ FLAT_S = 0.10  # [s] in which a foot is laid flat, and rises from it
 HEEL_RISE_RAD = 0.12  # [rad] a foot whose raw heel is over its ball by more is not laid flat any more
 HEEL_UP_M = 0.01  # [m] a planned heel this high is not reported to be down: it has risen
 CLEARANCE_M = 0.016  # [m] of a sole in the middle of a swing, for a leg of the model
+FLYING_CLEARANCE_M = 0.045  # [m] likewise, of a foot that pushed off into a flight: captured runs have 36 to 88 mm
 CLEARANCE_PART = (0.26, 0.30)  # [-] of a swing, at its begin and end, over which it grows ...
 CLEARANCE_S = (0.09, 0.21)  # [s] ... but no longer than this: a foot that moves is off the floor
 DORSIFLEXION_RAD = 0.35  # [rad] an ankle bends by less for the clearance; the knee does what is left
@@ -128,18 +132,22 @@ def wrap_angle(angle: float) -> float:
 
 
 @kernel
-def release_shares(foot: FootState, raw_f: Vector, ease_s: float) -> Vector:
+def release_shares(foot: FootState, raw_f: Vector, options: PlantOptions) -> Vector:
     """How far a ball has been let go, by how steep the raw foot has been since its heel rose.
 
-    It rises sooner than it goes ahead, as the foot rolls over its toes.
+    It rises sooner than it goes ahead, as the foot rolls over its toes. That of a runner, in flight soon, is not held
+    back once it is high: the leg would swing ahead later and harder than the gait, and push the body back in the air.
     """
     drop = (foot.toe_rest - foot.ankle_rest - raw_f[1]) / max(norm(raw_f), 1e-9)
     foot.steepest = max(foot.steepest, 0.0 if foot.ankle_held else drop)
-    run = run_share(ease_s)
+    run = run_share(options.ease_s)
     first = STEEP_RAD[0] + run * (RUN_STEEP_RAD[0] - STEEP_RAD[0])
     last = STEEP_RAD[1] + run * (RUN_STEEP_RAD[1] - STEEP_RAD[1])
     flat, up = (foot.steepest - first) / (last - first), (foot.steepest - first) / (RISE_PART * (last - first))
-    return quintic_step(flat), quintic_step(up), quintic_step(flat)
+    height = row3(foot.origin, TOE)[1] + foot.frozen[1] - options.floor_y - foot.toe_rest
+    high = HIGH_PART * run * quintic_step((height / foot.size - HIGH_M[0]) / (HIGH_M[1] - HIGH_M[0]))
+    level = 1.0 - (1.0 - quintic_step(flat)) * (1.0 - high)
+    return level, quintic_step(up), level
 
 
 @kernel
@@ -191,7 +199,8 @@ def clear_floor(
     u = since / max(since + until, 1e-6)
     begun = quintic_step(max(since / CLEARANCE_S[0], u / CLEARANCE_PART[0]))
     grown = begun * quintic_step(max(until / CLEARANCE_S[1], (1.0 - u) / CLEARANCE_PART[1]))
-    least, tip_share = CLEARANCE_M * foot.size * grown, grown * quintic_step(u / TIP_PART)
+    high = FLYING_CLEARANCE_M if foot.has_flown else CLEARANCE_M
+    least, tip_share = high * foot.size * grown, grown * quintic_step(u / TIP_PART)
     W, W_toe = quaternion_at(foot.world, ANKLE), quaternion_at(foot.world, TOE)
     raw_f = subtract3(row3(foot.origin, TOE), row3(foot.origin, ANKLE))
     raw_heel, raw_tip = rotate(W, get3(foot.heel)), rotate(W_toe, get3(foot.tip))
@@ -223,6 +232,8 @@ def update_hold(foot: FootState, side: int, dt: float, forecast: PlantForecast, 
     down, was_down = ankle_down or toe_down, foot.ankle_held or foot.toe_held
     first_s = 0.0 if down else min(forecast.until_s[a], forecast.until_s[t])
     left_foot = was_down and not down
+    if left_foot:
+        foot.has_flown = not (forecast.planted[2 - a] or forecast.planted[3 - a])
     foot.free_s = 0.0 if down or left_foot else foot.free_s + (dt if foot.is_alive else LONG_S)
     swing_s = max(foot.free_s + first_s, 1e-6)
     # Eases of this moment
@@ -233,7 +244,9 @@ def update_hold(foot: FootState, side: int, dt: float, forecast: PlantForecast, 
     if not down:
         foot.arrive_s = ARRIVE_S + min(MOST_ARRIVE_S, ARRIVE_PART * max(0.0, swing_s - SHORT_SWING_S))
     slow_s = foot.arrive_s + rest_time(options.ease_s)
-    arrive = quintic_step(((foot.stood_s if down else -first_s) + foot.arrive_s) / slow_s)
+    landed_s = foot.stood_s if down else -first_s
+    arrive = quintic_step((landed_s + foot.arrive_s) / slow_s)
+    aside = (1.0 - arrive) * quintic_step((landed_s + ASIDE_S[0]) / (ASIDE_S[0] + ASIDE_S[1]))
     # Yaw: a foot that stands keeps its heading
     left = rotate(W, get3(foot.lateral))
     heading = atan2(-left[2], left[0])
@@ -264,7 +277,8 @@ def update_hold(foot: FootState, side: int, dt: float, forecast: PlantForecast, 
         begin_hold(foot, ankle_down, toe_down, forecast, side, f, heel, ground)
         sink = 1.0 - quintic_step(1.0 - foot.sink_s / SINK_S)
         # A foot that has just landed goes on a little, and comes back.
-        moving = scale3(1.0 - arrive, subtract3(p_ball if foot.on_ball else add3(p_ankle, raw_heel), get3(foot.struck)))
+        moving = subtract3(p_ball if foot.on_ball else add3(p_ankle, raw_heel), get3(foot.struck))
+        moving = subtract3(scale3(1.0 - arrive, moving), scale3(aside, project_aside(moving, left)))
         moving = scale3(0.0 if foot.has_rolled else 1.0, moving)
         if foot.on_ball:
             foot.toe_goal[1] = ground + foot.toe_rest + sink * foot.rise
@@ -273,7 +287,7 @@ def update_hold(foot: FootState, side: int, dt: float, forecast: PlantForecast, 
             foot.heel_goal[1] = ground + sink * foot.rise
             stands = subtract3(get3(foot.heel_goal), heel)
         # The ball is let go as the foot becomes steep: its correction comes back to what it was before.
-        free = (0.0, 0.0, 0.0) if ankle_down else release_shares(foot, raw_f, options.ease_s)
+        free = (0.0, 0.0, 0.0) if ankle_down else release_shares(foot, raw_f, options)
         foot.tip_least = TIP_M * foot.size * quintic_step(free[1] / TIP_SHARE)
         if free[1] > 0.0:
             loose = subtract3(add3(p_ball, get3(foot.frozen)), f)
@@ -291,7 +305,7 @@ def update_hold(foot: FootState, side: int, dt: float, forecast: PlantForecast, 
     else:
         if left_foot and not foot.on_ball:
             set3(foot.toe_goal, add3(subtract3(get3(foot.heel_goal), heel), f))
-        free = release_shares(foot, raw_f, options.ease_s)
+        free = release_shares(foot, raw_f, options)
         free = mix3(free, (1.0, 1.0, 1.0), (leave, leave, leave))
         foot.tip_least = TIP_M * foot.size * quintic_step(free[1] / TIP_SHARE) * (1.0 - come)
         # The ball of a turned foot goes on its raw path, but for what is left of the last stance, until its heel lands.
@@ -300,7 +314,7 @@ def update_hold(foot: FootState, side: int, dt: float, forecast: PlantForecast, 
         out = mix3(kept, get3(foot.frozen), free)
         target = add3(p_ankle, add3(scale3(1.0 - come, loose), scale3(fade if foot.is_alive else 0.0, out)))
         if first_s <= NOTICE_S:
-            target = add3(target, approach_landing(foot, side, forecast, (come, arrive), f, heel))
+            target = add3(target, approach_landing(foot, side, forecast, (come, arrive, aside), f, heel))
         # A ball that leaves does not go under the floor.
         lift = soft_ramp(ground + foot.toe_rest - target[1] - f[1], 2.0 * TOUCH_M * foot.size * leave)
         target = (target[0], target[1] + lift, target[2])
@@ -314,12 +328,19 @@ def update_hold(foot: FootState, side: int, dt: float, forecast: PlantForecast, 
 
 
 @kernel
+def project_aside(way: Vector, left: Vector) -> Vector:
+    """Part of a way over the ground that is across a foot whose left is ``left``."""
+    across = unit((left[0], 0.0, left[2]))
+    return scale3(dot(way, across), across)
+
+
+@kernel
 def approach_landing(
-    foot: FootState, side: int, forecast: PlantForecast, eases: tuple[float, float], f: Vector, heel: Vector
+    foot: FootState, side: int, forecast: PlantForecast, eases: tuple[float, float, float], f: Vector, heel: Vector
 ) -> Vector:
     """What is added to the ankle [m] of a foot that lands: towards its goal, and to rest there."""
     a, t = 2 * side, 2 * side + 1
-    come, arrive = eases
+    come, arrive, aside = eases
     p_ankle, p_ball, W = row3(foot.origin, ANKLE), row3(foot.origin, TOE), quaternion_at(foot.world, ANKLE)
     raw_heel, left = rotate(W, get3(foot.heel)), rotate(W, get3(foot.lateral))
     land_ankle, land_ball = row3(forecast.landing, a), row3(forecast.landing, t)
@@ -351,7 +372,8 @@ def approach_landing(
     set3(foot.struck, then)
     # c + (C1 - c1) - own - p_ankle, and c1 - c
     towards = subtract3(subtract3(add3(now, subtract3(goal, then)), own), p_ankle)
-    return add3(scale3(come, towards), scale3(arrive, subtract3(then, now)))
+    rest = subtract3(then, now)
+    return add3(add3(scale3(come, towards), scale3(arrive, rest)), scale3(aside, project_aside(rest, left)))
 
 
 @kernel

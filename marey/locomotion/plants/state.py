@@ -100,6 +100,7 @@ class FootState:
     steepest: float  # [rad] that the raw foot has been since its heel rose, about
     on_ball: bool  # the foot stands, or will land, on its ball, else on its heel
     has_rolled: bool  # from its heel onto its ball
+    has_flown: bool  # it left the ground after the other foot: what it swings in begins with a flight
     heel_goal: Vector3  # [m] where the heel pad is held
     landing_goal: Vector3  # [m] where heel or ball shall land
     struck: Vector3  # [m] where the raw heel or ball is then

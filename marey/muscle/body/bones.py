@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from marey.base import FloatArray, InputError, UnknownNameError, frozen
 from marey.lie import SO3
 from marey.muscle.body.linear_system import BoneArrays, CoarseSpace
-from marey.muscle.mesh.tet_mesh import freeze_indices
+from marey.muscle.elastic.mesh import freeze_indices
 
 if TYPE_CHECKING:
     from marey.muscle.body.soft_body import SoftBody

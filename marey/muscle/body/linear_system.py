@@ -14,8 +14,8 @@ import numpy as np
 
 from marey.base import FloatArray, inline_kernel, kernel
 from marey.lie.kernels import Vector, cross, row3
+from marey.muscle.elastic.mesh import IndexArray
 from marey.muscle.elastic.segments import BlockMatrix
-from marey.muscle.mesh.tet_mesh import IndexArray
 from marey.muscle.muscles.transfer import (
     MuscleArrays,
     clear_rows,

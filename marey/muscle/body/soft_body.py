@@ -13,15 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import ConvergenceError, FloatArray, InputError, UnknownNameError, frozen
-from marey.muscle.body.baselines import ExplicitScheme
 from marey.muscle.body.bones import AttachedBones, Bones
-from marey.muscle.body.implicit import ImplicitScheme, ImplicitSolution
 from marey.muscle.body.linear_system import FREE, HELD
 from marey.muscle.body.surface_contact import BodyContact, SurfaceContact
-from marey.muscle.elastic.lattice import Lattice, SpringElasticity, make_spring_elasticity
-from marey.muscle.elastic.segments import to_sparse_tangent
-from marey.muscle.elastic.tetrahedra import TetrahedralElasticity, make_tetrahedral_elasticity
-from marey.muscle.mesh.tet_mesh import (
+from marey.muscle.body.time_step import ExplicitScheme, ImplicitScheme, ImplicitSolution
+from marey.muscle.elastic.mesh import (
     SLIVER_VOLUME,
     IndexArray,
     TetMesh,
@@ -30,6 +26,14 @@ from marey.muscle.mesh.tet_mesh import (
     freeze_indices,
     sum_by_index,
 )
+from marey.muscle.elastic.models import (
+    Lattice,
+    SpringElasticity,
+    TetrahedralElasticity,
+    make_spring_elasticity,
+    make_tetrahedral_elasticity,
+)
+from marey.muscle.elastic.segments import to_sparse_tangent
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -19,8 +19,8 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError
 from marey.muscle.body.contact import RECOVERY_FRACTION, SLACK_M, SMOOTHING_M_S, STIFFNESS_PER_KG, StepStart
 from marey.muscle.body.linear_system import NO_PAIRS, ContactPairs
-from marey.muscle.elastic.lattice import Lattice
-from marey.muscle.mesh.tet_mesh import IndexArray, TetMesh
+from marey.muscle.elastic.mesh import IndexArray, TetMesh
+from marey.muscle.elastic.models import Lattice
 from marey.muscle.muscles.setup import make_edge_graph
 
 CANDIDATES: Final = 8  # triangles with the nearest middles that are looked at for each node

@@ -11,7 +11,7 @@ from math import sqrt
 from typing import NamedTuple
 
 from marey.base import FloatArray, inline_kernel, kernel
-from marey.muscle.mesh.tet_mesh import IndexArray
+from marey.muscle.elastic.mesh import IndexArray
 
 LANES = 8
 SWEEPS = 5  # of Jacobi rotations over the lanes; four give all digits at strains of a tenth

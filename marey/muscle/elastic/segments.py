@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, kernel
-from marey.muscle.mesh.tet_mesh import IndexArray
+from marey.muscle.elastic.mesh import IndexArray
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

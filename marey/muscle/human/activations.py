@@ -16,13 +16,16 @@ from marey.dynamics import GRAVITY, Body, compute_differences, smooth_values, so
 from marey.kinematics import retarget
 from marey.lie import SO3
 from marey.motion import Motion
-from marey.muscle.human.foot_loads import FootLoads, apply_foot_loads, estimate_foot_loads, measure_foot_loads
-from marey.muscle.human.muscle_paths import (
+from marey.muscle.human.mechanics import (
+    FootLoads,
     MuscleGeometry,
     MusclePath,
+    apply_foot_loads,
     compute_muscle_geometry,
+    estimate_foot_loads,
     find_governed_axes,
     make_human_muscles,
+    measure_foot_loads,
 )
 from marey.muscle.muscles.spline import groote_length, groote_passive, groote_speed
 from marey.skeleton import HUMAN, HUMAN_STATURE_M, human, leg_length, role_map

@@ -18,7 +18,7 @@ from marey.lie import SO3
 from marey.motion import Motion
 from marey.muscle.body.bones import Bone, Bones
 from marey.muscle.body.soft_body import SoftBody
-from marey.muscle.mesh.tet_mesh import TetMesh
+from marey.muscle.elastic.mesh import TetMesh
 from marey.muscle.muscles.forces import Muscles
 from marey.muscle.muscles.spline import ActivationSpline
 from marey.muscle.optimal_control.adjoint import ControlResult

@@ -11,7 +11,7 @@ import numpy as np
 from marey.base import FloatArray, InputError
 from marey.muscle.human.activations import MuscleTrack
 from marey.muscle.human.arm_reach import ReachResult
-from marey.muscle.muscles.embedding import surface_of_mesh
+from marey.muscle.muscles.spline import surface_of_mesh
 from marey.muscle.scene.film import BoneTrack, Film, make_paint
 from marey.picture import (
     CapsuleBatch,

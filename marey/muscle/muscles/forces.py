@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, MareyWarning, UnknownNameError, frozen
-from marey.muscle.muscles.embedding import Embedding, check_nodes_and_cells, is_flat, is_simplex
 from marey.muscle.muscles.setup import HostBody, compile_splines
-from marey.muscle.muscles.spline import ActivationSpline
+from marey.muscle.muscles.spline import ActivationSpline, Embedding, check_nodes_and_cells, is_flat, is_simplex
 from marey.muscle.muscles.transfer import TRANSFERS, evaluate_segments, gather_velocities, scatter_forces, update_points
 
 if TYPE_CHECKING:
-    from marey.muscle.elastic.lattice import Lattice
-    from marey.muscle.mesh.tet_mesh import TetMesh
+    from marey.muscle.elastic.mesh import TetMesh
+    from marey.muscle.elastic.models import Lattice
     from marey.muscle.muscles.transfer import MuscleArrays
 
 
@@ -196,9 +195,6 @@ class Muscles:
 
     def spline_forces(self, x: FloatArray, v: FloatArray | None = None, alpha: ArrayLike | None = None) -> FloatArray:
         """Forces on the points of the splines ``(N, 3)`` [N]: Eqs 77 to 79. They add up to nothing."""
-        return self._evaluate(x, v, alpha)
-
-    def _evaluate(self, x: FloatArray, v: FloatArray | None, alpha: ArrayLike | None) -> FloatArray:
         forces = np.empty((len(self.arrays.points), 3))
         speeds = np.zeros((len(self.masses), 3)) if v is None else self._check_nodal(v, "v")
         blocks = np.empty((self.num_segments, 3, 3))
@@ -208,7 +204,7 @@ class Muscles:
     def forces(self, x: FloatArray, v: FloatArray | None = None, alpha: ArrayLike | None = None) -> FloatArray:
         """Forces on the nodes of the body ``(V, 3)`` [N] at positions x and velocities v ``(V, 3)``."""
         out = np.zeros((len(self.masses), 3))
-        scatter_forces(self.arrays, self._evaluate(x, v, alpha), out)  # its regions are at x already
+        scatter_forces(self.arrays, self.spline_forces(x, v, alpha), out)  # its regions are at x already
         return out
 
     def force_along(self, name: str, shares: ArrayLike, point_forces: FloatArray) -> FloatArray:

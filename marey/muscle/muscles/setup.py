@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen
-from marey.muscle.muscles.embedding import Embedding, SparseMatrix
-from marey.muscle.muscles.spline import HILL_CURVES, ActivationSpline
+from marey.muscle.muscles.spline import HILL_CURVES, ActivationSpline, Embedding, SparseMatrix
 from marey.muscle.muscles.transfer import (
     HillSegments,
     MuscleArrays,

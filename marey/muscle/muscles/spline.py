@@ -1,4 +1,4 @@
-r"""Activation splines: curves in a soft body along which it contracts. [Engell2012]_ §20.
+r"""Activation splines ([Engell2012]_ §20), along which a soft body contracts, and points bound to its cells.
 
 Their Hill law, ``ActivationSpline(law="hill")``, is the force of a muscle over its length and its speed:
 
@@ -6,18 +6,23 @@ Their Hill law, ``ActivationSpline(law="hill")``, is the force of a muscle over 
           \tilde l = l / l_{opt},\quad \tilde v = \dot l / (l_{opt}\,v_{max})
 
 Shortening is negative, tension is never. Curves of [DeGroote2016]_ with the constants of OpenSim, and those of MuJoCo.
+
+Splines and the display surface are bound once, :math:`p = \sum_j w_j x_j` with :math:`\sum_j w_j = 1`
+([Engell2012]_ §20.2, §20.6), and move with the cells: tetrahedra ``(T, 4)``, cubes ``(C, 8)``, or in a
+plane of equal z triangles ``(T, 3)`` and squares ``(C, 4)``.
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from math import asinh, exp
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from marey.base import FloatArray, InputError, UnknownNameError, frozen, kernel
+from marey.base import FloatArray, InputError, IntArray, MareyWarning, UnknownNameError, frozen, kernel
 from marey.numerics import evaluate_clamped_spline
 
 MUJOCO = 1  # number of this set of curves in HILL_CURVES; the other is that of De Groote
@@ -225,3 +230,236 @@ def _arc_lengths(spline: ActivationSpline) -> tuple[FloatArray, FloatArray, Floa
     p = spline(s)
     steps = np.linalg.norm(np.diff(p, axis=0), axis=1)
     return s, np.concatenate([[0.0], np.cumsum(steps)]), p
+
+
+SparseMatrix: TypeAlias = "csr_array[np.float64]"
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+INSIDE_TOL: Final = 1e-10  # [-] a weight this far below zero is on a face
+_NEWTON_STEPS: Final = 8  # steps to invert a cube's map: an affine cube takes one
+_NUM_CANDIDATES: Final = 24  # cubes and squares that are tried for a point, nearest centres first
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Embedding:
+    """Points bound to cells of a body."""
+
+    cells: IntArray  # (N,) number of the cell that holds each point
+    nodes: IntArray  # (N, k) its nodes
+    weights: FloatArray  # (N, k) sum to one
+    outside: FloatArray  # (N,) [m] how far outside the body each point lies
+    num_nodes: int
+
+    @classmethod
+    def from_points(cls, points: ArrayLike, nodes: FloatArray, cells: NDArray[np.integer]) -> Embedding:
+        """Bind points ``(N, 3)`` to a body: the first cell that holds each, or the nearest within one cell size.
+
+        Raises:
+            InputError: a point is farther outside than the size of a cell; the message names it.
+        """
+        p = frozen(points, None, 3, name="points")
+        nodes, cells = check_nodes_and_cells(nodes, cells)
+        if is_simplex(nodes, cells):
+            # For each cell the matrix from a point to the weights of all corners but the first, and that corner.
+            corners = nodes[cells]
+            edges = np.swapaxes(corners[:, 1:] - corners[:, :1], 1, 2)
+            inverse = (np.linalg.inv(edges) if cells.shape[1] == 4 else np.linalg.pinv(edges)).astype(np.float64)
+            origin = corners[:, 0]
+            chosen, weights = np.empty(len(p), dtype=np.int64), np.empty((len(p), cells.shape[1]))
+            for row, point in enumerate(p):
+                local = np.einsum("trc,tc->tr", inverse, point - origin)
+                all_weights = np.concatenate([1.0 - local.sum(axis=1, keepdims=True), local], axis=1)
+                inside = np.flatnonzero(all_weights.min(axis=1) >= -INSIDE_TOL)
+                if len(inside):
+                    chosen[row] = inside[0]
+                else:
+                    held = np.maximum(all_weights, 0.0)
+                    held /= held.sum(axis=1, keepdims=True)
+                    gaps = np.linalg.norm(np.einsum("tk,tkc->tc", held, corners) - point, axis=1)
+                    chosen[row] = int(np.argmin(gaps))
+                weights[row] = all_weights[chosen[row]]
+        else:
+            from scipy.spatial import KDTree
+
+            corners = nodes[cells]
+            # On which side of its cell's centre each corner lies (C, k, d); d is 2 for squares.
+            d = 3 if corners.shape[1] == 8 else 2
+            offset = (corners - corners.mean(axis=1, keepdims=True))[..., :d]
+            signs = np.where(offset >= 0.0, 1.0, -1.0)
+            numbers = ((signs > 0.0) @ (1 << np.arange(d))).astype(np.int64)
+            bad = np.flatnonzero((np.sort(numbers, axis=1) != np.arange(2**d)).any(axis=1))
+            if len(bad):
+                raise InputError(
+                    f"cell {bad[0]} is no box along the axes", "Give squares and cubes unturned, or tetrahedra"
+                )
+            near = np.atleast_2d(
+                KDTree(corners.mean(axis=1)).query(p, k=min(_NUM_CANDIDATES, len(cells)))[1].reshape(len(p), -1)
+            )
+            chosen, weights = np.empty(len(p), dtype=np.int64), np.empty((len(p), cells.shape[1]))
+            for i, point in enumerate(p):
+                tried = np.sort(near[i])
+                box, side = corners[tried][..., :d], signs[tried]
+                # Local coordinates of the point in the boxes that are tried, from -1 to 1, by Newton's method.
+                local: FloatArray = np.zeros((len(tried), d))
+                for _ in range(_NEWTON_STEPS):
+                    factors: FloatArray = 0.5 * (1.0 + side * local[:, None, :])
+                    slopes = np.empty_like(side)
+                    for c in range(d):
+                        slopes[..., c] = 0.5 * side[..., c] * np.prod(np.delete(factors, c, axis=2), axis=2)
+                    residual = point[:d] - np.einsum("bk,bkc->bc", np.prod(factors, axis=2), box)
+                    jacobian = np.einsum("bkc,bkd->bcd", box, slopes)
+                    step = np.asarray(np.linalg.solve(jacobian, residual[..., None]), dtype=np.float64)[..., 0]
+                    local = local + np.clip(step, -4.0, 4.0)
+                    if np.abs(step).max() < INSIDE_TOL:
+                        break
+                beyond = np.maximum(np.abs(local) - 1.0, 0.0).max(axis=1)
+                inside = np.flatnonzero(beyond <= INSIDE_TOL)
+                best = int(inside[0]) if len(inside) else int(np.argmin(beyond))
+                chosen[i] = tried[best]
+                weights[i] = np.prod(0.5 * (1.0 + side[best] * local[best]), axis=1)
+        corners = nodes[cells[chosen]]
+        # Distance from each point to its cell, from above: to the point of the weights without the negative ones.
+        held = np.maximum(weights, 0.0)
+        held /= held.sum(axis=1, keepdims=True)
+        gap = np.linalg.norm(np.einsum("nk,nkc->nc", held, corners) - p, axis=1)
+        outside = np.where(weights.min(axis=1) < -INSIDE_TOL, gap, 0.0)
+        size = np.linalg.norm(np.ptp(corners, axis=1), axis=1) / np.sqrt(3.0)
+        far, near = np.flatnonzero(outside > size), np.flatnonzero(outside > 0.0)
+        if len(far):
+            i = int(far[0])
+            raise InputError(
+                f"spline point {i} lies {outside[i]:.4g} m outside the body, more than a cell ({size[i]:.4g} m)",
+                "Move the spline into the body",
+            )
+        if len(near):
+            text = f"spline points {near.tolist()} lie up to {outside.max():.3g} m outside the body"
+            warnings.warn(f"{text}; the nearest cell carries them", MareyWarning, stacklevel=2)
+        return cls(chosen, cells[chosen].astype(np.int64), weights, outside, len(nodes))
+
+    @property
+    def starts(self) -> IntArray:
+        """Where the entries of each point begin, in one row of all ``(N + 1,)``."""
+        return np.arange(0, self.nodes.size + 1, int(self.nodes.shape[1]), dtype=np.int64)
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        """Points ``(N, 3)`` of a deformed body ``(V, 3)``; also velocities of velocities."""
+        return np.einsum("nk,nkc->nc", self.weights, x[self.nodes])
+
+    def matrix(self) -> SparseMatrix:
+        """The sparse W ``(N, V)``."""
+        from scipy import sparse
+
+        shape = len(self.nodes), self.num_nodes
+        matrix = sparse.csr_array((self.weights.ravel(), self.nodes.ravel(), self.starts), shape=shape)
+        return cast(SparseMatrix, matrix)
+
+
+def check_nodes_and_cells(nodes: ArrayLike, cells: ArrayLike) -> tuple[FloatArray, NDArray[np.integer]]:
+    """Nodes and cells as arrays.
+
+    Raises:
+        InputError: a node is not finite, or a cell names one that is not there; the message has its number.
+    """
+    x, c = frozen(nodes, None, 3, name="nodes"), np.asarray(cells)
+    if c.ndim != 2 or c.shape[1] not in (3, 4, 8) or not len(c):
+        raise InputError(f"cells have shape {c.shape}", "Give (T, 4), (C, 8) or, in the plane, (T, 3), (C, 4)")
+    if not np.issubdtype(c.dtype, np.integer):
+        raise InputError(f"cells are of type {c.dtype}", "Give whole numbers of nodes")
+    bad = np.flatnonzero(((c < 0) | (c >= len(x))).any(axis=1))
+    if len(bad):
+        raise InputError(f"cell {bad[0]} names a node that is not there: {c[bad[0]].tolist()}", "Number nodes from 0")
+    return x, c
+
+
+def is_flat(nodes: FloatArray) -> bool:
+    """Whether the body lies in a plane z = const."""
+    return bool(np.ptp(nodes[:, 2]) == 0.0)
+
+
+def is_simplex(nodes: FloatArray, cells: NDArray[np.integer]) -> bool:
+    """Whether the cells are tetrahedra or triangles; four nodes in the plane are a square."""
+    width = cells.shape[1]
+    return width == 3 or (width == 4 and not is_flat(nodes))
+
+
+NUM_NEAR_CELLS: Final = 24  # cells asked for each point, nearest centres first
+
+NodeNumbers = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EmbeddedSurface:
+    """N points that hang on the nodes of a body, and the triangles between them."""
+
+    nodes: NodeNumbers  # (N, K) node numbers
+    weights: FloatArray  # (N, K) they sum to 1
+    faces: NodeNumbers  # (M, 3) counter-clockwise from outside
+    offsets: FloatArray  # (N, 3) [m] added to what the nodes give: the thickness of a flat body
+
+    def __post_init__(self) -> None:
+        weights = frozen(self.weights, None, None, name="skin weights")
+        if self.nodes.shape != weights.shape:
+            raise InputError(f"skin weights {weights.shape} for nodes {self.nodes.shape}", "Give one for each node")
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "offsets", frozen(self.offsets, len(weights), 3, name="skin offsets"))
+
+    def at(self, positions: FloatArray) -> FloatArray:
+        """Points ``(N, 3)`` [m] of the surface where the nodes stand at ``positions`` ``(V, 3)``."""
+        return np.einsum("nk,nka->na", self.weights, positions[self.nodes]) + self.offsets
+
+
+def surface_of_mesh(faces: NodeNumbers) -> EmbeddedSurface:
+    """The body's own surface: each point is a node."""
+    used, numbers = np.unique(faces, return_inverse=True)
+    count = len(used)
+    nodes, renumbered = used.astype(np.int32)[:, None], numbers.reshape(-1, 3).astype(np.int32)
+    return EmbeddedSurface(nodes, np.ones((count, 1)), renumbered, np.zeros((count, 3)))
+
+
+def embed_surface(points: FloatArray, faces: NodeNumbers, nodes: FloatArray, cells: NodeNumbers) -> EmbeddedSurface:
+    """Bind points ``(N, 3)`` of a surface to the nearest cells, ``(T, 4)`` tetrahedra or ``(T, 8)`` upright cubes.
+
+    A point outside all cells takes weights beyond 0 and 1 of a cell next to it.
+    """
+    from scipy.spatial import KDTree
+
+    corners = nodes[cells]  # (T, K, 3)
+    count = min(NUM_NEAR_CELLS, len(cells))
+    near = KDTree(corners.mean(axis=1)).query(points, k=count)[1].reshape(len(points), count)
+    tried = corners[near]  # (N, near, K, 3)
+    if cells.shape[1] == 4:
+        # Barycentric weights (N, near, 4).
+        edges = np.swapaxes(tried[:, :, 1:] - tried[:, :, :1], 2, 3)
+        right = (points[:, None] - tried[:, :, 0])[..., None]
+        rest: FloatArray = np.asarray(np.linalg.solve(edges, right), dtype=np.float64)[..., 0]
+        weights = np.concatenate([1.0 - rest.sum(axis=2, keepdims=True), rest], axis=2)
+    else:
+        # Trilinear weights (N, near, 8) in upright boxes, whatever the order of their corners.
+        low, high = tried.min(axis=2), tried.max(axis=2)
+        local = (points[:, None] - low) / (high - low)
+        signs = np.where(tried > 0.5 * (low + high)[:, :, None], 1.0, -1.0)
+        weights = np.prod(0.5 + signs * (local[:, :, None] - 0.5), axis=3, dtype=np.float64)
+    best = np.argmax(weights.min(axis=2), axis=1)
+    rows = np.arange(len(points))
+    return EmbeddedSurface(cells[near[rows, best]], weights[rows, best], faces, np.zeros(points.shape))
+
+
+def surface_of_plate(cells: NodeNumbers, nodes: FloatArray, thick_m: float) -> EmbeddedSurface:
+    """A flat body of squares ``(C, 4)``, drawn as a plate of this thickness."""
+    # Corners of squares in the x-y plane, counter-clockwise.
+    p = nodes[cells][:, :, :2]
+    around = p - p.mean(axis=1, keepdims=True)
+    order = np.argsort(np.arctan2(around[..., 1], around[..., 0]), axis=1)
+    squares = np.take_along_axis(cells, order, axis=1)
+    edges = np.concatenate([squares[:, [i, (i + 1) % 4]] for i in range(4)])
+    _, first, counts = np.unique(np.sort(edges, axis=1), axis=0, return_index=True, return_counts=True)
+    rim, v = edges[first[counts == 1]], len(nodes)
+    front = np.concatenate([squares[:, [0, 1, 2]], squares[:, [0, 2, 3]]])
+    a, b = (rim + 2 * v).T  # the rim has corners of its own, so that its edge is sharp
+    side = np.concatenate([np.stack([a + v, b + v, b], axis=1), np.stack([a + v, b, a], axis=1)])
+    faces = np.concatenate([front, front[:, ::-1] + v, side]).astype(np.int32)
+    offsets = np.zeros((4, v, 3))
+    offsets[:, :, 2] = 0.5 * thick_m * np.array([1.0, -1.0, 1.0, -1.0])[:, None]
+    numbers = np.tile(np.arange(v, dtype=np.int32), 4)[:, None]
+    return EmbeddedSurface(numbers, np.ones((4 * v, 1)), faces, offsets.reshape(-1, 3))

@@ -49,6 +49,7 @@ def minimise_ilqr(search: ControlSearch) -> None:
     cost, controls, states = search.run(search.unknowns)
     if not search.note(cost):
         return
+    lower, upper = problem.bounds or (-np.inf, np.inf)
     damping, m, s = FIRST_DAMPING, problem.system.num_states, problem.system.num_controls
     dq, da = np.hstack([np.eye(m), np.zeros((m, s))]), np.hstack([np.zeros((s, m)), np.eye(s)])
     for _ in range(search.max_iterations):
@@ -61,7 +62,22 @@ def minimise_ilqr(search: ControlSearch) -> None:
             if policy.promised <= 64 * EPS * (abs(cost) + EPS):
                 search.status = SolveStatus.CONVERGED
                 return
-            found = _roll_out(search, policy, controls, states, cost)
+            # The largest share of the change that lowers the cost, under feedback
+            for share in STEP_FRACTIONS:
+                new, reached = np.empty_like(controls), np.empty_like(states)
+                reached[0] = states[0]
+                search.evaluations += 1
+                try:
+                    for t in range(problem.steps):
+                        reply = policy.feedback[t] @ (reached[t] - states[t])
+                        new[t] = np.clip(controls[t] + share * policy.change[t] + reply, lower, upper)
+                        reached[t + 1] = problem.system.step(reached[t], new[t], t)
+                    value = compute_total_cost(problem, new, reached)
+                except ConvergenceError:
+                    continue
+                if np.isfinite(value) and value < cost:
+                    found = value, new, reached
+                    break
             damping = 0.1 * damping if found else max(MIN_DAMPING, 10.0 * damping)
         if found is None:
             search.status = SolveStatus.STALLED
@@ -110,29 +126,6 @@ def _sweep_riccati(
     return FeedbackPolicy(change, feedback, promised)
 
 
-def _roll_out(
-    search: ControlSearch, policy: FeedbackPolicy, controls: FloatArray, states: FloatArray, cost: float
-) -> tuple[float, FloatArray, FloatArray] | None:
-    """Largest share of the change that lowers the cost, under feedback."""
-    problem = search.problem
-    lower, upper = problem.bounds or (-np.inf, np.inf)
-    for share in STEP_FRACTIONS:
-        new, found = np.empty_like(controls), np.empty_like(states)
-        found[0] = states[0]
-        search.evaluations += 1
-        try:
-            for t in range(problem.steps):
-                reply = policy.feedback[t] @ (found[t] - states[t])
-                new[t] = np.clip(controls[t] + share * policy.change[t] + reply, lower, upper)
-                found[t + 1] = problem.system.step(found[t], new[t], t)
-            value = compute_total_cost(problem, new, found)
-        except ConvergenceError:
-            continue
-        if np.isfinite(value) and value < cost:
-            return value, new, found
-    return None
-
-
 LBFGS_MEMORY = 20  # pairs of steps and slopes that are kept
 INFEASIBLE_COST = 1e100  # cost where the system cannot be stepped
 
@@ -141,7 +134,7 @@ class _StopError(Exception):
     """The caller asked for an end."""
 
 
-def minimise_lbfgs(search: ControlSearch, checkpoints: int | None = None) -> None:
+def minimise_lbfgs(search: ControlSearch) -> None:
     """Minimise by L-BFGS-B; with a sparse term each unknown is the difference of two that are not negative."""
     from scipy.optimize import minimize
 
@@ -161,7 +154,7 @@ def minimise_lbfgs(search: ControlSearch, checkpoints: int | None = None) -> Non
         search.evaluations += 1
         try:
             with np.errstate(over="ignore", invalid="ignore"):
-                found = compute_adjoint_gradient(problem, problem.controls(unknowns), checkpoints=checkpoints)
+                found = compute_adjoint_gradient(problem, problem.controls(unknowns))
             by_unknowns = np.asarray(problem.basis.T @ found.by_controls).ravel()
             if np.isfinite(found.cost) and np.isfinite(by_unknowns).all():
                 value, slope = min(found.cost, INFEASIBLE_COST), by_unknowns

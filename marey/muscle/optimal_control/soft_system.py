@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen, frozen_ints, kernel
 from marey.muscle.body.bones import compute_rod_inertia
 from marey.muscle.body.linear_system import FREE
-from marey.muscle.elastic.lattice import SpringElasticity
+from marey.muscle.elastic.models import SpringElasticity
 from marey.muscle.elastic.segments import (
     NodeSelection,
     add_segment_forces,
@@ -35,8 +35,8 @@ from marey.muscle.optimal_control.coordinates import GeneralisedCoordinates, Ste
 
 if TYPE_CHECKING:
     from marey.muscle.body.soft_body import SoftBody
+    from marey.muscle.elastic.models import TetrahedralElasticity
     from marey.muscle.elastic.segments import WeightedSegments
-    from marey.muscle.elastic.tetrahedra import TetrahedralElasticity
 
 
 class SmoothContactPlane(NamedTuple):

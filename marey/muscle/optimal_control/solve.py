@@ -18,7 +18,7 @@ from marey.muscle.optimal_control.soft_system import SoftSystem
 from marey.muscle.scene.film import Film
 from marey.muscle.scene.run import SceneModel, SoftBodyScene, build_scene
 from marey.numerics import SolveStatus
-from marey.numerics.status import OnFailure, check_on_failure, raise_if_asked
+from marey.numerics.programme import OnFailure, check_on_failure, raise_if_asked
 
 Method = Literal["gauss-newton", "lbfgs", "ilqr"]
 

@@ -1,4 +1,4 @@
-"""A film: the frames of a scene, its files and its pictures.
+"""A film: the frames of a scene, and figures of it: how far it went, how it bent, what it kept.
 
 Films are saved as arrays, mesh sequences, animated glTF, strips of bodies and videos.
 """
@@ -8,42 +8,39 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import FloatArray, InputError, MissingFileError, atomic_file, frozen, write_atomically
 from marey.muscle.body.contact import ContactBox
-from marey.muscle.muscles.embedding import EmbeddedSurface
-from marey.muscle.scene.film_gltf import encode_film_glb
-from marey.muscle.scene.tables import ViewPart
+from marey.muscle.elastic.mesh import TetMesh, compute_cell_volumes
+from marey.muscle.muscles.spline import EmbeddedSurface, Embedding
+from marey.muscle.scene.film_files import (
+    BONE,
+    CONTRACTED,
+    EXTENDED,
+    PASSIVE,
+    encode_film_glb,
+    save_strip,
+    save_video,
+    select_frames,
+)
+from marey.muscle.scene.tables import SceneParts, ViewPart
 from marey.picture import (
-    GroundPattern,
-    Image,
-    Label,
-    Margins,
-    Palette,
-    PinholeCamera,
-    RenderScene,
     TriangleMesh,
     encode_srgb,
-    fit_height,
-    frame_balls,
     linear_from_srgb,
-    make_light,
-    render_mesh,
-    save_image,
-    save_pictures,
-    view_direction,
-    write_labels,
 )
 
-PASSIVE: Final = linear_from_srgb("#dcb9a6")  # a spline at rest
-CONTRACTED: Final = linear_from_srgb("#c1121f")  # full contraction
-EXTENDED: Final = linear_from_srgb("#2a6fbb")  # the same, outwards
-BONE: Final = linear_from_srgb("#efe7d3")
+if TYPE_CHECKING:
+    from marey.muscle.scene.run import SceneModel
+
+FILM_FPS: Final = 30.0  # frames a second of what is written, if nothing is said
+FILM_FILE_SUFFIXES: Final = (".glb", ".npz", ".ply", ".obj", ".png", ".gif", ".mp4")
 STONE: Final = linear_from_srgb("#9aa0a6")  # boxes
 # Triangles of a box whose corners are counted with z fastest, then y, then x
 BOX_FACES: Final = np.array(
@@ -241,134 +238,148 @@ def make_paint(points: FloatArray, segments: FloatArray, owners: NDArray[np.int6
     return Paint(numbers, weights)
 
 
-FILM_FPS: Final = 30.0  # frames a second of what is written, if nothing is said
-FILM_FILE_SUFFIXES: Final = (".glb", ".npz", ".ply", ".obj", ".png", ".gif", ".mp4")
+NUM_SAMPLES: Final = 40  # frames at which cells are looked at
+NUM_SECTIONS: Final = 20  # sections across the middle of a spline
+MIN_SLICE: Final = 8  # points that make a section
 
 
-def select_frames(film: Film, fps: float) -> NDArray[np.int64]:
-    """Frames that show a film at ``fps``: the nearest to each instant, never more than there are."""
-    count = max(1, round(float(film.times[-1] - film.times[0]) * min(fps, film.rate_hz)) + 1)
-    return np.unique(np.linspace(0, film.num_frames - 1, count).round().astype(np.int64))
+def measure_film(film: Film, stage: SceneModel, parts: SceneParts) -> dict[str, float]:
+    """Measures that are defined for a scene."""
+    figures = {"seconds": float(film.times[-1])}
+    if parts.ground is not None:
+        # Way of the centre of mass over the ground, against the length of the body at rest.
+        weights = stage.body.masses / stage.body.masses.sum()
+        path = np.einsum("v,fva->fa", weights, film.positions)
+        body_length = float(np.ptp(film.positions[0][:, [0, 2]], axis=0).max())
+        advance = float(np.linalg.norm((path[-1] - path[0])[[0, 2]]))
+        figures |= {
+            "advance_m": advance,
+            "body_length_m": body_length,
+            "advance_lengths": advance / body_length,
+            "speed_m_s": advance / max(float(film.times[-1]), 1e-9),
+            "sunk_max_m": max(0.0, float(parts.ground.height_m - film.positions[:, :, 1].min())),
+        }
+    for k, bone in enumerate(parts.bones):
+        # Greatest turn of a bone in space, and against its parent, from where it began [deg].
+        if bone.axis is None and not bone.ball:
+            continue
+        along = film.bones.ends[:, k, 1] - film.bones.ends[:, k, 0]
+        figures[f"turned_{bone.name}_deg"] = _largest_turn(along, np.broadcast_to(along[:1], along.shape))
+        if bone.parent:
+            above = film.bones.ends[:, film.bones.names.index(bone.parent)]
+            figures[f"bent_{bone.name}_deg"] = _largest_turn(along, above[:, 1] - above[:, 0])
+    if film.bones.angles.shape[1]:
+        # Greatest turn of the last joint from where it began, and where it ended [deg].
+        turns = np.rad2deg(film.bones.angles[:, -1] - film.bones.angles[0, -1])
+        peak = float(turns[np.argmax(np.abs(turns))])
+        figures |= {"flexion_deg": abs(peak), "return_deg": abs(float(turns[-1]))}
+    if isinstance(stage.mesh, TetMesh):
+        # Change of volume, and the greatest principal strain of soft cells and of bones inside
+        mesh = stage.mesh
+        rest = compute_cell_volumes(film.positions[0], mesh.cells)
+        inverse = np.linalg.inv(_edge_lengths(mesh.nodes, mesh))
+        change, smallest, soft, bone = 0.0, 1.0, 0.0, 0.0
+        for frame in _sample_frames(film.num_frames):
+            volumes = compute_cell_volumes(film.positions[frame], mesh.cells)
+            change = max(change, abs(float(volumes.sum() / rest.sum()) - 1.0))
+            smallest = min(smallest, float((volumes / rest).min()))
+            stretch = np.linalg.svd(_edge_lengths(film.positions[frame], mesh) @ inverse, compute_uv=False)
+            strain = np.abs(0.5 * (stretch**2 - 1.0)).max(axis=1)
+            soft = max(soft, float(strain[~stage.stiff].max(initial=0.0)))
+            bone = max(bone, float(strain[stage.stiff].max(initial=0.0)))
+        cells = {
+            "cells": float(len(mesh.cells)),
+            "volume_change": change,
+            "smallest_cell": smallest,
+            "soft_strain": soft,
+        }
+        figures |= cells | ({"bone_strain": bone} if stage.stiff.any() else {})
+    if "girth_spline" in parts.measure:
+        figures |= _measure_girth(film, stage, int(parts.measure["girth_spline"]))
+    if parts.ground is None and not parts.pins and not parts.bones:
+        # Drift of the centre of mass over the body's length, and angular momentum over the largest sum of m |r| |v|.
+        m = stage.body.masses
+        centres = np.einsum("v,fva->fa", m / m.sum(), film.positions)
+        length = float(np.ptp(film.positions[0], axis=0).max())
+        velocities = np.diff(film.positions, axis=0) * film.rate_hz
+        arms = film.positions[1:] - centres[1:, None]
+        turning = np.linalg.norm(np.einsum("v,fva->fa", m, np.cross(arms, velocities)), axis=1).max(initial=0.0)
+        size = np.einsum("v,fv->f", m, np.linalg.norm(arms, axis=2)).max() * np.linalg.norm(velocities, axis=2).max()
+        drift = float(np.linalg.norm(centres - centres[0], axis=1).max())
+        figures |= {"drift_lengths": drift / length, "spin": float(turning / max(float(size), 1e-300))}
+    # Length of each spline along it, at some frames (n, splines) [m].
+    pairs, owners = stage.muscles.arrays.segments, np.asarray(stage.muscles.owners)
+    rows: list[FloatArray] = []
+    for frame in _sample_frames(film.num_frames):
+        p = stage.muscles.points(film.positions[frame])[pairs]
+        rows.append(np.asarray(np.bincount(owners, np.linalg.norm(p[:, 1] - p[:, 0], axis=1)), dtype=np.float64))
+    lengths = np.array(rows)
+    figures["shortening_max"] = float(np.max(1.0 - lengths / lengths[0]))
+    if parts.measure.get("compare_splines"):
+        # Equality of the final shortening of splines, and order of the roughness of the strains.
+        short = 1.0 - lengths[-1] / lengths[0]
+        rough: list[float] = []
+        for spline in range(stage.muscles.num_splines):
+            # Variance of the strain of the body along the straight line between the ends of a spline
+            points = stage.muscles.points()[stage.muscles.arrays.segments[np.asarray(stage.muscles.owners) == spline]]
+            shares = np.linspace(0.0, 1.0, NUM_SECTIONS + 1)[:, None]
+            line = Embedding.from_points(
+                (1.0 - shares) * points[0, 0] + shares * points[-1, 1], stage.mesh.nodes, stage.mesh.cells
+            )
+            before, after = (
+                np.linalg.norm(np.diff(line(x), axis=0), axis=1) for x in (stage.mesh.nodes, film.positions[-1])
+            )
+            variance = float(np.var(after / before - 1.0))
+            rough.append(variance)
+        figures |= {f"shortening_{i}": float(s) for i, s in enumerate(short)}
+        figures |= {f"roughness_{i}": r for i, r in enumerate(rough)}
+        figures["shortening_spread"] = float(np.ptp(short) / max(float(np.abs(short).max()), 1e-12))
+        figures["smoother_when_wider"] = float(all(a > b for a, b in pairwise(rough)))
+    if "branch_x_m" in parts.measure:
+        # What the resting branch does: its greatest way over that of all nodes.
+        ways = np.linalg.norm(film.positions - film.positions[0], axis=2).max(axis=0)
+        resting = film.positions[0][:, 0] < -parts.measure["branch_x_m"]
+        figures["other_branch_share"] = float(ways[resting].max() / max(float(ways.max()), 1e-12))
+    return figures
 
 
-STRIP_PX: Final = 1600
-MOVING_PX: Final = 640
-WIDE_RAD: Final = np.deg2rad(24.0)  # a long lens: bodies at both ends look alike
-TALL_RAD: Final = np.deg2rad(28.0)
-STRIP_HEIGHTS: Final = (0.12, 0.75)  # [-] lowest and highest strip, as a share of its width
-OLDEST_FADE: Final = 0.6  # [-] how pale the first body of a journey is
-PAPER: Final = linear_from_srgb("#eceff2")
-GAP_FRACTION: Final = 0.2  # [-] of a body's width, between bodies set side by side
-CAPTIONS: Final = {  # measurements in order of importance, their labels and factors
-    "flexion_deg": ("{:.0f}° flexed", 1.0),
-    "girth_growth": ("girth {:+.0f} %", 100.0),
-    "advance_m": ("{:.2f} m gone", 1.0),
-    "advance_lengths": ("{:.1f} body lengths", 1.0),
-    "bone_strain": ("bones strained {:.1f} %", 100.0),
-    "soft_strain": ("flesh {:.0f} %", 100.0),
-    "other_branch_share": ("the other prong moves {:.1f} %", 100.0),
-    "drift_lengths": ("drifts by {:.0e} of its length", 1.0),
-    "shortening_spread": ("shortening alike within {:.0f} %", 100.0),
-    "volume_change": ("volume within {:.1f} %", 100.0),
-}
-LETTER_FRACTION: Final = 0.0105  # [-] size of letters, as a share of the width
+def _largest_turn(along: FloatArray, other: FloatArray) -> float:
+    """Greatest change of the angle between two directions ``(F, 3)`` since the first frame [deg]."""
+    sizes = np.linalg.norm(along, axis=1) * np.linalg.norm(other, axis=1)
+    angles = np.arccos(np.clip(np.einsum("fi,fi->f", along, other) / np.maximum(sizes, 1e-12), -1.0, 1.0))
+    return float(np.rad2deg(np.abs(angles - angles[0]).max()))
 
 
-def save_strip(film: Film, path: Path, width: int | None = None) -> Path:
-    """Draw a film as one picture: bodies where they were if they travel far enough, else side by side."""
-    width = width or STRIP_PX
-    frames = np.unique(np.linspace(0, film.num_frames - 1, film.view.count).round().astype(np.int64))
-    meshes = [film.mesh(frame) for frame in frames.tolist()]
-    direction = _view_direction(film)
-    right = PinholeCamera(np.zeros(3), direction).axes()[0]
-    # Bodies travel if they stand clear of one another across the picture, give or take a fifth of their width.
-    spans = np.array([[np.min(m.vertices @ right), np.max(m.vertices @ right)] for m in meshes])
-    spans = spans[np.argsort(spans[:, 0])]
-    apart = bool(np.all(spans[1:, 0] > spans[:-1, 1] - 0.2 * np.diff(spans, axis=1)[:-1, 0]))
-    if film.view.layout == "travel" or (film.view.layout == "auto" and apart):
-        fades = np.linspace(OLDEST_FADE, 0.0, len(meshes)) if len(meshes) > 1 else [0.0]
-        meshes = [
-            TriangleMesh(m.vertices, m.faces, m.colours + f * (PAPER - m.colours))
-            for m, f in zip(meshes, fades, strict=True)
+def _edge_lengths(nodes: FloatArray, mesh: TetMesh) -> FloatArray:
+    p = nodes[mesh.cells]
+    return np.swapaxes(p[:, 1:] - p[:, :1], 1, 2)
+
+
+def _sample_frames(count: int) -> list[int]:
+    return np.unique(np.linspace(0, count - 1, NUM_SAMPLES).round().astype(np.int64)).tolist()
+
+
+def _measure_girth(film: Film, stage: SceneModel, spline: int) -> dict[str, float]:
+    """Greatest girth of the skin around a spline at rest, and how much it grows: the bulge."""
+    from scipy.spatial import ConvexHull
+
+    mine = np.flatnonzero(np.asarray(stage.muscles.owners) == spline)
+    pairs = stage.muscles.arrays.segments[mine]
+    middles = stage.muscles.points()[stage.muscles.arrays.segments].mean(axis=1)
+    rest = stage.skin.at(stage.mesh.nodes)
+    nearest = np.argmin(np.linalg.norm(rest[:, None] - middles[None], axis=-1), axis=1)  # of all splines
+    slices = [np.flatnonzero(nearest == k) for k in mine[1:-1]]
+
+    def largest(frame: int) -> float:
+        points, skin = stage.muscles.points(film.positions[frame]), film.surface(frame)
+        along = points[pairs[1:-1, 1]] - points[pairs[1:-1, 0]]
+        # Sections of the skin, in the plane of the two unit vectors across each axis.
+        flat = [
+            skin[here] @ np.linalg.svd(axis[None])[2][1:].T
+            for here, axis in zip(slices, along, strict=True)
+            if len(here) > MIN_SLICE
         ]
-    else:
-        # Bodies are set along the picture's width, all at one depth.
-        placed, edge = list[TriangleMesh](), 0.0
-        for mesh in meshes:
-            level = mesh.vertices.mean(axis=0) * [1.0, 0.0, 1.0]
-            low, high = np.min((mesh.vertices - level) @ right), np.max((mesh.vertices - level) @ right)
-            placed.append(mesh.moved(-level + (edge - low) * right))
-            edge += (1.0 + GAP_FRACTION) * (high - low)
-        meshes = placed
-    points = np.concatenate([mesh.vertices for mesh in meshes])
-    points = np.concatenate([points, _project_to_floor(points, film)])
-    letter = max(9, round(LETTER_FRACTION * width))
-    margins = Margins(0.02 * width, 2.0 * letter, 5.0 * letter)
-    limits = (round(STRIP_HEIGHTS[0] * width), round(STRIP_HEIGHTS[1] * width))
-    camera, height = fit_height(points, 0.0, direction, width, wide_rad=WIDE_RAD, limits=limits, margins=margins)
-    scene = RenderScene(camera, ground=_make_ground(film, points), light=make_light(direction))
-    image = render_mesh(scene, TriangleMesh.join(meshes), (width, height))
-    # Times under the bodies, and a line about the film.
-    middles = np.array([m.vertices.mean(axis=0) for m in meshes])
-    places = camera.project(middles, (width, height))[:, 0]
-    told = [name for name in CAPTIONS if name in film.metrics and name in film.shown]
-    captions = [CAPTIONS[name][0].format(film.metrics[name] * CAPTIONS[name][1]) for name in told[:3]]
-    about = "   ".join([film.name, *captions])
-    labels = [Label(about, letter, height - 1.0 * letter, letter, centred=False)]
-    for t, x in zip(film.times[frames], places, strict=True):
-        labels.append(Label(f"{t:.2f} s", x, height - 2.6 * letter, letter))
-    return save_image(write_labels(image, labels), path)
+        return max(float(ConvexHull(section).area) for section in flat)  # in the plane, area is the perimeter
 
-
-def save_video(film: Film, path: Path, fps: float, width: int | None = None) -> Path:
-    """Draw a film in real time; the camera goes along with a body that travels."""
-    from scipy.ndimage import uniform_filter1d
-
-    frames = select_frames(film, fps)
-    size = (width or MOVING_PX, 2 * round(0.375 * (width or MOVING_PX)))
-    direction = _view_direction(film)
-    # The camera goes level with the middle of the body (n, 3) [m], without its sway.
-    middles = film.positions.mean(axis=1) * [1.0, 0.0, 1.0]
-    smooth = uniform_filter1d(middles, max(1, round(film.rate_hz)), axis=0, mode="nearest")
-    way = (smooth - smooth[0])[frames]
-    shown = frames[:: max(1, len(frames) // 40)]
-    gathered = np.concatenate([film.mesh(f).vertices - way[list(frames).index(f)] for f in shown.tolist()])
-    gathered = np.concatenate([gathered, _project_to_floor(gathered, film)])
-    margins = Margins(0.04 * size[0], 0.05 * size[1], 0.08 * size[1])
-    near = frame_balls(gathered, 0.0, direction, size, fov_rad=TALL_RAD, margins=margins)
-    palette = Palette(PASSIVE, CONTRACTED, EXTENDED, BONE)
-    whole = np.concatenate([gathered + way[0], gathered + way[-1]])
-
-    def draw(number: int) -> Image:
-        camera = PinholeCamera(near.position + way[number], near.target + way[number], near.fov_rad)
-        scene = RenderScene(camera, ground=_make_ground(film, whole), light=make_light(direction))
-        return render_mesh(scene, film.mesh(int(frames[number])), size)
-
-    actual = min(fps, (len(frames) - 1) / max(float(film.times[-1] - film.times[0]), 1e-9)) if len(frames) > 1 else fps
-    return save_pictures(draw, len(frames), path, fps=actual, palette=palette)
-
-
-def _view_direction(film: Film) -> FloatArray:
-    turn, elevation = np.deg2rad(film.view.turn_deg), np.deg2rad(film.view.elevation_deg)
-    return view_direction(np.deg2rad(film.view.heading_deg), turn_rad=turn, elevation_rad=elevation)
-
-
-def _project_to_floor(points: FloatArray, film: Film) -> FloatArray:
-    """The floor straight below some points, so that shadows have room; nothing without a floor."""
-    if film.ground_m is None:
-        return np.zeros((0, 3))
-    return points[:: max(1, len(points) // 500)] * [1.0, 0.0, 1.0] + [0.0, film.ground_m, 0.0]
-
-
-def _make_ground(film: Film, points: FloatArray) -> GroundPattern | None:
-    if film.ground_m is None:
-        return None
-    size = float(np.linalg.norm(np.ptp(film.surface(0), axis=0)))
-    flat = points[:, [0, 2]]
-    axis = int(np.argmax(np.ptp(flat, axis=0)))
-    ends = np.tile(flat.mean(axis=0), (2, 1))
-    ends[:, axis] = flat[:, axis].min(), flat[:, axis].max()
-    tile = film.view.tile_m or 0.25 * size
-    return GroundPattern(
-        film.ground_m, focus=ends, fade_m=(0.5 * size, 2.4 * size), square_m=tile, line_width_m=0.03 * tile
-    )
+    girths = np.array([largest(frame) for frame in _sample_frames(film.num_frames)])
+    return {"girth_m": float(girths[0]), "girth_growth": float(girths.max() / girths[0] - 1.0)}

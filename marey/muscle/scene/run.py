@@ -19,17 +19,20 @@ from marey.base import FloatArray, InputError, IntArray, UnknownNameError, froze
 from marey.muscle.body.bones import Bone, Bones
 from marey.muscle.body.contact import ContactPlane
 from marey.muscle.body.soft_body import SoftBody, StepReport
-from marey.muscle.elastic.lattice import Lattice
-from marey.muscle.mesh.shapes import Shape, Solid, tetrahedralise_shape, voxelise
-from marey.muscle.mesh.surface_mesh import SURFACE_SUFFIXES, SurfaceMesh
-from marey.muscle.mesh.tet_mesh import TetMesh
-from marey.muscle.muscles.embedding import EmbeddedSurface, embed_surface, surface_of_mesh, surface_of_plate
+from marey.muscle.elastic.mesh import SURFACE_SUFFIXES, SurfaceMesh, TetMesh
+from marey.muscle.elastic.models import Lattice
+from marey.muscle.elastic.shapes import Shape, Solid, tetrahedralise_shape, voxelise
 from marey.muscle.muscles.forces import Muscles
 from marey.muscle.muscles.programmes import ActivationPlan, ActivationProgramme, Cosine
 from marey.muscle.muscles.setup import make_edge_graph
-from marey.muscle.muscles.spline import ActivationSpline
-from marey.muscle.scene.film import BoneTrack, Film, Paint, make_paint
-from marey.muscle.scene.metrics import measure_film
+from marey.muscle.muscles.spline import (
+    ActivationSpline,
+    EmbeddedSurface,
+    embed_surface,
+    surface_of_mesh,
+    surface_of_plate,
+)
+from marey.muscle.scene.film import BoneTrack, Film, Paint, make_paint, measure_film
 from marey.muscle.scene.tables import BonePart, GroundPart, MeshPart, SceneParts, SeedPart, parse_scene
 
 SEED_POINTS: Final = 7  # of a seeded spline

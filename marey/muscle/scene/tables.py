@@ -27,7 +27,7 @@ from marey.base import (
 )
 from marey.muscle.body.contact import ContactBox
 from marey.muscle.body.surface_contact import BodyContact
-from marey.muscle.mesh.shapes import Solid, Triple
+from marey.muscle.elastic.shapes import Solid, Triple
 from marey.muscle.muscles.programmes import ActivationProgramme, programme_from_table
 from marey.muscle.muscles.spline import ActivationSpline, Region
 

@@ -11,11 +11,10 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray
 from marey.lie import hat
-from marey.spacetime.full.body_state import AT_JOINT, BodyState
-from marey.spacetime.full.layout import FlightUnknowns, FullLayout, InstantBuilder
+from marey.spacetime.full.layout import AT_JOINT, BodyState, FlightUnknowns, FullLayout, InstantBuilder
 from marey.spacetime.problem.definition import Contact
 from marey.spacetime.problem.obstacles import BodyCapsule, ObstacleShape, find_nearest, is_crossed
-from marey.spacetime.problem.support import PhaseSupport, build_support, contact_frame
+from marey.spacetime.problem.supply import PhaseSupport, build_support, contact_frame
 from marey.spacetime.programme import Factors, RowGroup, StateJet
 
 POSITION_ROW: Final = 10.0  # [1/m] a violation of 1e-4 is 0.01 mm

@@ -1,4 +1,4 @@
-"""The nonlinear programme of the full space: which rows and terms a problem has, and its state."""
+"""The nonlinear programme of the full space: its rows, terms and state; a body with fewer curves ([Fang2003]_ F31)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from marey.base import FloatArray, IntArray
-from marey.numerics import solve_qp
-from marey.spacetime.full.body_state import AT_JOINT, BodyState, Derivatives, compute_body_state
+from marey.base import FloatArray, InputError, IntArray
+from marey.numerics import NonlinearProgramme, solve_qp
 from marey.spacetime.full.keys import CLEARANCE_PER_SPAN, find_point_bounds, key_rows, world_vector
-from marey.spacetime.full.layout import NUM_ACTIVE, FullLayout, InstantBuilder, Instants
+from marey.spacetime.full.layout import (
+    AT_JOINT,
+    NUM_ACTIVE,
+    BodyState,
+    Derivatives,
+    FullLayout,
+    InstantBuilder,
+    Instants,
+    compute_body_state,
+)
 from marey.spacetime.full.objectives import (
     RIDGE,
     TORQUE_TERMS,
@@ -19,6 +27,7 @@ from marey.spacetime.full.objectives import (
     build_quadratic_terms,
     build_residual_terms,
     find_hands,
+    torque_rows,
 )
 from marey.spacetime.full.physics_rows import (
     FullRows,
@@ -31,12 +40,72 @@ from marey.spacetime.full.physics_rows import (
     tilt_rows,
 )
 from marey.spacetime.full.sampling import Frames, NearPair, SupportFace
-from marey.spacetime.full.torques import torque_rows
+from marey.spacetime.problem.definition import Style, check_coordinate_map, evaluate_style
 from marey.spacetime.problem.obstacles import build_capsules, build_obstacles, is_touching
-from marey.spacetime.problem.strength import build_torque_limits
-from marey.spacetime.problem.support import is_shared
+from marey.spacetime.problem.supply import build_torque_limits, is_shared
 from marey.spacetime.programme import CostTerms, GradientTerm, InstantBasis, MotionProgramme, Unknowns
-from marey.spacetime.style import Style, evaluate_style
+
+
+class SimplifiedProgramme:
+    r"""A programme of the full space in fewer curves, :math:`q = S q_s`: chain rule on both sides.
+
+    Forces are those of the whole body, so what holds here holds for it.
+    """
+
+    def __init__(self, inner: NonlinearProgramme, layout: FullLayout, S: FloatArray) -> None:
+        from scipy import sparse
+
+        tools: Any = sparse  # scipy has no stubs
+        # The part of S that moves angles; columns that only slide the root are left out
+        matrix = check_coordinate_map(S, layout.figure.tree.num_dofs)
+        angles = matrix[layout.figure.angles]
+        crowded = np.flatnonzero((angles != 0.0).sum(axis=1) > 1)
+        if crowded.size:
+            raise InputError(
+                f"'{layout.figure.names[crowded[0]]}' follows two simplified coordinates", "Let it follow one"
+            )
+        kept = angles[:, (angles != 0.0).any(axis=0)]
+        if not kept.shape[1]:
+            raise InputError("S moves no angle", "Give it at least one column that does")
+        # Unknowns of flights and impacts stay as they are
+        rest = layout.num_unknowns - layout.num_curve_unknowns
+        blocks = [tools.kron(tools.eye_array(layout.num_points), tools.csr_array(kept)), tools.eye_array(rest)]
+        self._inner = inner
+        self._T: Any = tools.csr_array(tools.block_diag(blocks[: 2 if rest else 1]))
+        # Each whole unknown keeps its ends, and follows one simplified one only
+        entries = self._T.tocoo()
+        self.lower, self.upper = np.full(self._T.shape[1], -np.inf), np.full(self._T.shape[1], np.inf)
+        ends = np.stack([inner.lower[entries.row] / entries.data, inner.upper[entries.row] / entries.data])
+        ends = np.sort(ends, axis=0)
+        np.maximum.at(self.lower, entries.col, ends[0])
+        np.minimum.at(self.upper, entries.col, ends[1])
+        if np.any(self.lower > self.upper):
+            raise InputError("coordinates that move as one have limits that exclude one another", "Fuse others")
+        self.row_lower, self.row_upper, self.is_linear = inner.row_lower, inner.row_upper, inner.is_linear
+
+    def expand(self, y: FloatArray) -> FloatArray:
+        """Unknowns of the whole body."""
+        return np.asarray(self._T @ y)
+
+    def reduce(self, x: FloatArray) -> FloatArray:
+        """Nearest unknowns of the simplified body."""
+        weights = np.asarray(self._T.multiply(self._T).sum(axis=0)).ravel()
+        return np.asarray(self._T.T @ x) / weights
+
+    def values(self, x: FloatArray) -> tuple[float, FloatArray]:
+        """Objective and rows."""
+        return self._inner.values(self.expand(x))
+
+    def derivatives(self, x: FloatArray) -> tuple[FloatArray, Any, Any]:
+        """Gradient, Hessian, Jacobian."""
+        gradient, hessian, jacobian = self._inner.derivatives(self.expand(x))
+        T = self._T
+        return np.asarray(T.T @ gradient), (T.T @ hessian @ T).tocsc(), (jacobian @ T).tocsc()
+
+    def row_name(self, index: int) -> str:
+        """What a row asks for."""
+        return self._inner.row_name(index)
+
 
 PROBES: Final = 2  # random states that show which entries are ever used
 PROBE_SPREAD: Final = 0.2  # [rad]

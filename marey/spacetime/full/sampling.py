@@ -14,19 +14,20 @@ import numpy as np
 from marey.base import FloatArray, InputError, UnknownNameError
 from marey.dynamics import compute_aggregate, compute_com_motion, compute_point_motion
 from marey.motion import Contacts, Motion
-from marey.spacetime.full.body_state import CurveRates, FullBodyModel
-from marey.spacetime.full.layout import FullLayout, InstantBuilder, Instants
+from marey.spacetime.full.layout import CurveRates, FullBodyModel, FullLayout, InstantBuilder, Instants
 from marey.spacetime.problem.definition import Contact
 from marey.spacetime.problem.obstacles import build_obstacles, is_crossed, measure_gaps
 from marey.spacetime.problem.solution import frame_instants
 from marey.spacetime.problem.supply import (
     MIN_LOAD,
+    PRESSURE,
     SolutionTrack,
+    build_support,
     find_contact_points,
+    is_shared,
     measure_supply,
     separating_face,
 )
-from marey.spacetime.problem.support import PRESSURE, build_support, is_shared
 
 
 def sample_track(layout: FullLayout, x: FloatArray, instants: Instants) -> SolutionTrack:

@@ -19,9 +19,9 @@ from marey.base import FloatArray
 from marey.dynamics import JointTree
 from marey.motion import Motion
 from marey.numerics import OnIteration, SolveStatus, SQPResult, solve_sqp
-from marey.spacetime.full.body_state import Derivatives, FullBodyModel
-from marey.spacetime.full.layout import FullLayout, refine_layout, refine_unknowns
-from marey.spacetime.full.programme import FullProgramme
+from marey.spacetime.full.keys import validate_full
+from marey.spacetime.full.layout import Derivatives, FullBodyModel, FullLayout, refine_layout, refine_unknowns
+from marey.spacetime.full.programme import FullProgramme, SimplifiedProgramme
 from marey.spacetime.full.sampling import (
     GROSS_EXCESS,
     MAX_REFINEMENTS,
@@ -37,17 +37,13 @@ from marey.spacetime.full.sampling import (
     sample_track,
     set_flight_unknowns,
 )
-from marey.spacetime.full.simplified import SimplifiedProgramme
-from marey.spacetime.full.validation import validate_full
-from marey.spacetime.problem.definition import SpacetimeProblem
+from marey.spacetime.problem.definition import SpacetimeProblem, Style
 from marey.spacetime.problem.solution import (
     MIN_SAMPLES,
-    SolutionCheck,
     SpacetimeResult,
     check_solution,
     settle_status,
 )
-from marey.spacetime.style import Style
 
 RATE_HZ = 120.0  # [Hz] of the motions handed out
 WARM_PENALTY = 100.0  # first weight of violations where the start is nearly a solution
@@ -220,21 +216,16 @@ def _solve_until_physics_holds(
     return solution
 
 
-def check_full(layout: FullLayout, x: FloatArray) -> SolutionCheck:
-    """Measure unscaled unknowns on at least a thousand samples, eight in a span or more."""
-    per_span = max(8, -(-MIN_SAMPLES // layout.timeline.spline.num_spans))
-    track = sample_track(layout, x, layout.timeline.grid(per_span))
-    return check_solution(layout.figure.tree, layout.problem, track)
-
-
 def build_full_result(solution: FullSolution, began: float, iterations: int | None = None) -> SpacetimeResult:
     """Turn a solution into motions, and check it on the dense grid; ``began`` is of ``time.perf_counter``."""
     layout, answer, x = solution.layout, solution.answer, solution.x
     problem = layout.problem
     seconds = time.perf_counter() - began
     total = answer.iterations if iterations is None else iterations
-    # What holds at the frames only is not solved
-    check = check_full(layout, x)
+    # What holds at the frames only is not solved: at least a thousand samples, eight in a span or more, are measured
+    per_span = max(8, -(-MIN_SAMPLES // layout.timeline.spline.num_spans))
+    track = sample_track(layout, x, layout.timeline.grid(per_span))
+    check = check_solution(layout.figure.tree, layout.problem, track)
     status, advice = settle_status(answer.status, check, answer.advice)
     return SpacetimeResult(
         status=status,

@@ -1,17 +1,20 @@
-"""A problem as plain data: phases with their contacts, keys, objective and space.
+"""A problem as plain data: phases with contacts, keys, objective and space; poses of clips; style ([Fang2003]_ F30).
 
 Keys that no motion of any character could satisfy together are refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import inf
 from typing import Final, NamedTuple
 
-from marey.base import InputError, UnknownNameError
+import numpy as np
+
+from marey.base import FloatArray, InputError, UnknownNameError
+from marey.dynamics import PRISMATIC, JointTree
 from marey.world import Bar, Box
 
 CONTACT_KINDS: Final = ("foot", "grip")
@@ -217,3 +220,145 @@ def _key_ranges(key: Key) -> Iterator[tuple[str, float, float]]:
     elif key.kind in ("pose", "velocity"):
         for name, value in key.joints.items():
             yield f"the speed of {name}" if key.kind == "velocity" else name, value, value
+
+
+ROOT_NAMES: Final = {"pitch": "root_rx", "yaw": "root_ry", "roll": "root_rz"}
+
+
+def resolve_poses(problem: SpacetimeProblem, tree: JointTree) -> SpacetimeProblem:
+    """The problem with the poses of clips as values of coordinates; where and which way the body stands stays open.
+
+    Raises:
+        InputError: a pose that names no time, or one outside its clip.
+        MissingFileError: no such clip.
+    """
+    keys = tuple(key if key.pose is None else _resolve_key(key, tree) for key in problem.keys)
+    return problem if keys == problem.keys else replace(problem, keys=keys)
+
+
+def _resolve_key(key: Key, tree: JointTree) -> Key:
+    from marey.io import load
+    from marey.kinematics import retarget
+
+    assert key.pose is not None
+    file, _, instant = key.pose.rpartition("@")
+    try:
+        time_s = float(instant)
+    except ValueError:
+        file, time_s = "", 0.0
+    if not file:
+        raise InputError(f"pose '{key.pose}'", 'Write pose = "FILE@SECONDS", such as "walk.bvh@1.2"')
+    clip = load(file)
+    frame = round(time_s * clip.rate_hz)
+    if not 0 <= frame < clip.num_frames:
+        raise InputError(f"pose '{key.pose}' is outside its clip of {clip.duration_s:.2f} s", "Give a time inside it")
+    # A few frames, so that angles are continuous; other bodies get the pose on their own skeleton
+    start = max(frame - 1, 0)
+    part = clip[start : start + 3]
+    part = replace(part, contacts=None, translations=None)
+    if part.skeleton.names == tree.skeleton.names:
+        part = replace(part, skeleton=tree.skeleton)  # the same joints, bones of another length
+    else:
+        part = retarget(part, tree.skeleton, contacts=False)
+    q = tree.from_motion(part)[frame - start]
+    yaw = next((i for i in range(6) if tree.names[i] == "root_ry"), -1)
+    known = {
+        name: float(np.clip(q[i], tree.lower[i], tree.upper[i]))
+        for i, name in enumerate(tree.names)
+        if tree.kinds[i] != PRISMATIC and i != yaw
+    }
+    return replace(key, joints=known | dict(key.joints), pose=None)
+
+
+def measure_pose(tree: JointTree, key: Key, q: np.ndarray) -> float:
+    """Largest difference [rad] of coordinates ``(D,)`` from a key pose, whole turns left aside."""
+    wanted = {tree.index(ROOT_NAMES.get(name, name)): value for name, value in key.joints.items()}
+    apart = np.array([q[i] - value for i, value in wanted.items()])
+    return float(np.abs((apart + np.pi) % (2.0 * np.pi) - np.pi).max(initial=0.0))
+
+
+StyleValues = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+# A style takes q, q' and q'' (N, D) of N frames and gives the cost of each frame (N,) and its gradients by q, q' and
+# q'' (N, D). Frames are costed one by one, and a motion costs the mean.
+Style = Callable[[FloatArray, FloatArray, FloatArray], StyleValues]
+
+
+def evaluate_style(style: Style, q: FloatArray, qd: FloatArray, qdd: FloatArray) -> StyleValues:
+    """Call a style and check what it gives.
+
+    Raises:
+        InputError: an array of another shape, or a number that is not finite.
+    """
+    found = tuple(np.asarray(part, dtype=np.float64) for part in style(q, qd, qdd))
+    name = getattr(style, "__name__", type(style).__name__)
+    shapes = [q.shape[:1], q.shape, q.shape, q.shape]
+    if len(found) != 4 or [part.shape for part in found] != shapes:
+        raise InputError(
+            f"style '{name}' gives arrays of shapes {[part.shape for part in found]}",
+            f"It must give the cost and its gradients by q, q' and q'': {shapes}",
+        )
+    if not all(np.isfinite(part).all() for part in found):
+        raise InputError(f"style '{name}' gives a number that is not finite", "Check it on the clip's own states")
+    return found[0], found[1], found[2], found[3]
+
+
+def check_coordinate_map(S: FloatArray, num_dofs: int) -> FloatArray:
+    """The matrix ``S (D, d)`` of a simplified body as floats.
+
+    Raises:
+        InputError: another shape, or numbers that are not finite.
+    """
+    matrix = np.asarray(S, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != num_dofs or not np.isfinite(matrix).all():
+        raise InputError(f"S has shape {matrix.shape}", f"It has one row for each of {num_dofs} coordinates, finite")
+    return matrix
+
+
+def build_pose_style(tree: JointTree, targets: Mapping[str, float], weight: float = 1.0) -> Style:
+    r"""Style that draws coordinates towards values: :math:`w\sum_i (q_i - \bar q_i)^2`.
+
+    Args:
+        tree: whose coordinates are named.
+        targets: value [rad] or [m] by the name of a coordinate.
+        weight: w.
+
+    Raises:
+        InputError: a target or the weight is not finite.
+        UnknownNameError: no such coordinate.
+    """
+    dofs = [tree.index(name) for name in targets]
+    wanted = np.array(list(targets.values()), dtype=np.float64)
+    if not (np.isfinite(wanted).all() and np.isfinite(weight)):
+        raise InputError(f"a style with targets {dict(targets)} and weight {weight}", "Give finite numbers")
+
+    def drawn(q: FloatArray, qd: FloatArray, qdd: FloatArray) -> StyleValues:
+        away = q[:, dofs] - wanted
+        gradient = np.zeros_like(q)
+        gradient[:, dofs] = 2.0 * weight * away
+        return weight * (away**2).sum(axis=1), gradient, np.zeros_like(qd), np.zeros_like(qdd)
+
+    return drawn
+
+
+def build_stillness_style(tree: JointTree, joints: Sequence[str], weight: float = 1.0) -> Style:
+    r"""Style that keeps joints still: :math:`w\sum_i \dot q_i^2` over the coordinates of the named joints.
+
+    Args:
+        tree: whose joints are named.
+        joints: names of joints.
+        weight: w [s²].
+
+    Raises:
+        UnknownNameError: no such joint.
+    """
+    dofs = [i for i, group in enumerate(tree.groups) if group in joints]
+    for joint in joints:
+        if joint not in tree.groups:
+            raise UnknownNameError("joint", joint, "this tree", sorted(set(tree.groups)))
+
+    def calm(q: FloatArray, qd: FloatArray, qdd: FloatArray) -> StyleValues:
+        gradient = np.zeros_like(qd)
+        gradient[:, dofs] = 2.0 * weight * qd[:, dofs]
+        return weight * (qd[:, dofs] ** 2).sum(axis=1), np.zeros_like(q), gradient, np.zeros_like(qdd)
+
+    return calm

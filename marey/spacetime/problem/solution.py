@@ -15,11 +15,16 @@ from marey.base import FloatArray, IntArray, Result
 from marey.dynamics import GRAVITY, JointTree, compute_aggregate, compute_point_positions
 from marey.motion import Motion
 from marey.numerics import SolveStatus, SQPIteration
-from marey.spacetime.problem.definition import SpacetimeProblem
+from marey.spacetime.problem.definition import SpacetimeProblem, measure_pose
 from marey.spacetime.problem.obstacles import measure_gaps
-from marey.spacetime.problem.poses import measure_pose
-from marey.spacetime.problem.strength import build_torque_limits, measure_torque_excess
-from marey.spacetime.problem.supply import SolutionTrack, SupplyPoints, find_contact_points, measure_supply
+from marey.spacetime.problem.supply import (
+    SolutionTrack,
+    SupplyPoints,
+    build_torque_limits,
+    find_contact_points,
+    measure_supply,
+    measure_torque_excess,
+)
 
 MIN_SAMPLES: Final = 1000
 SPIN_FLOOR: Final = 5.0  # [kg m^2/s] momentum below which drift is measured against this

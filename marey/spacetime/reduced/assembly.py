@@ -13,14 +13,11 @@ import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.dynamics import compute_com_motion, compute_point_positions
-from marey.motion import Motion
 from marey.skeleton import role_map
-from marey.spacetime.problem.definition import Contact, Key, SpacetimeProblem
-from marey.spacetime.problem.poses import ROOT_NAMES
-from marey.spacetime.problem.strength import build_torque_limits
+from marey.spacetime.problem.definition import ROOT_NAMES, Contact, Key, SpacetimeProblem
+from marey.spacetime.problem.supply import build_torque_limits
 from marey.spacetime.reduced.behaviour import BehaviourPose, BehaviourSpace
-from marey.spacetime.reduced.keys import build_key_rows, find_key_instants, validate_reduced
-from marey.spacetime.reduced.layout import FEET, Curves, ReducedVariables, build_layout
+from marey.spacetime.reduced.layout import FEET, ReducedVariables, build_layout
 from marey.spacetime.reduced.legs import (
     SIDES,
     STRETCH_ROUNDING,
@@ -55,7 +52,14 @@ from marey.spacetime.reduced.physics_rows import (
     wrench_rows,
 )
 from marey.spacetime.reduced.pose import NodeEvaluator, PoseMap, ReducedSpace
-from marey.spacetime.reduced.programme import ReducedProgramme, build_border_prior, build_reduced_terms
+from marey.spacetime.reduced.programme import (
+    ReducedProgramme,
+    build_border_prior,
+    build_key_rows,
+    build_reduced_terms,
+    find_key_instants,
+    validate_reduced,
+)
 
 CROUCH_M: Final = 0.10  # [m] how much lower than standing the root is held
 SUPPORT_STRETCH: Final = 0.985  # of a leg at the ends of the motion
@@ -200,6 +204,25 @@ def lift_free_toes(
         high = np.flatnonzero(tips >= min(floor) + least_m)
         q = tried[high[0] if len(high) else np.argmax(tips)]
     return replace(seat, q=q)
+
+
+def place_end(
+    scene: RowContext,
+    problem: SpacetimeProblem,
+    posed: tuple[BehaviourPose, FloatArray],
+    swing: SwingClearance | None,
+    *,
+    at_start: bool,
+) -> SupportPose:
+    """Pose at an end of the motion: on its plants, and a free foot with its toes as high as a swing has them.
+
+    A key pose at that end is kept as it is.
+    """
+    name, contacts = ("start", scene.layout.contacts[0]) if at_start else ("end", scene.layout.contacts[-1])
+    seat = place_on_plants(scene, posed, contacts, name)
+    if swing is None or find_end_key(problem, name):
+        return seat
+    return lift_free_toes(scene, seat, contacts, swing.at(0.5)[1])
 
 
 def fix_end(scene: RowContext, seat: SupportPose, *, at_start: bool) -> None:
@@ -390,18 +413,9 @@ def build_reduced_problem(
     scene = RowContext(behaviour, space, layout, nodes, supports, maker, ReducedVariables(layout), problem.gravity)
     # Poses at the ends are fixed, the guess fills what lies between
     seats = (
-        place_on_plants(scene, end_poses[0], layout.contacts[0], "start"),
-        place_on_plants(scene, end_poses[1], layout.contacts[-1], "end"),
+        place_end(scene, problem, end_poses[0], settings.swing, at_start=True),
+        place_end(scene, problem, end_poses[1], settings.swing, at_start=False),
     )
-    if settings.swing is not None:
-        middle = settings.swing.at(0.5)[1]
-        start, end = (
-            seat if find_end_key(problem, name) else lift_free_toes(scene, seat, contacts, middle)
-            for seat, contacts, name in zip(
-                seats, (layout.contacts[0], layout.contacts[-1]), ("start", "end"), strict=True
-            )
-        )
-        seats = start, end
     # Keep the heel down where the foot is flat, and bound its lift, its strike and the swivel elsewhere
     roll = settings.roll
     variables = scene.variables
@@ -452,60 +466,3 @@ def build_reduced_problem(
     terms = build_reduced_terms(scene, problem.objective, build_border_prior(scene, usual))
     programme = ReducedProgramme(scene, groups, terms)
     return ReducedProblem(problem, settings, scene, programme, scene.variables.pack(scene.variables.values), seats)
-
-
-def vector_from_motion(built: ReducedProblem, motion: Motion) -> FloatArray:
-    """The solver's vector of a motion of the behaviour's skeleton, stretched to the problem's length.
-
-    Amplitudes are the motion's projections, root and free legs follow it; planted legs follow from the root.
-    """
-    scene = built.scene
-    space, layout, variables = scene.space, scene.layout, scene.variables
-    q = space.tree.from_motion(motion)
-    times = float(layout.edges[-1]) * np.arange(len(q)) / max(len(q) - 1, 1)
-    # The behaviour says what is left without that which is added at the ends
-    plain = q - space.offset_rates(times)[:, 0]
-    amplitudes = scene.behaviour.encode(plain)
-    _fit_curves(built, layout.amplitudes, times, amplitudes)
-    _fit_curves(built, layout.angles, times, q[:, space.turns])
-    for _, curves in layout.roots:
-        _fit_curves(built, curves, times, q[:, space.root])
-    for leg in (0, 1):
-        dofs = space.legs[leg].dofs
-        off = plain[:, dofs] - space.mean[dofs] - amplitudes @ space.modes[dofs].T
-        for interval in layout.legs[leg]:
-            if interval.is_stance:
-                # Swivel of the knee and lift of the heel (F, 2) [rad] of a leg, as if its foot stood on the plant
-                reduced, contact = built.scene.space, interval.contact
-                assert contact is not None
-                geometry = reduced.legs[leg]
-                links = [geometry.dofs[k] for k in (2, 3, 6, 7)]
-                places = compute_point_positions(reduced.tree, q, links, np.zeros((4, 3)))
-                hip, knee, ankle, ball = places.swapaxes(0, 1)
-                turn = np.deg2rad(contact.heading_deg)
-                heading = np.array([np.sin(turn), 0.0, np.cos(turn)])
-                # Swivel: the knee about the line from hip to ankle, from the heading of the foot
-                n = (ankle - hip) / np.linalg.norm(ankle - hip, axis=1, keepdims=True)
-                u = heading - (n @ heading)[:, None] * n
-                u /= np.linalg.norm(u, axis=1, keepdims=True)
-                side = knee - hip
-                swivel = np.arctan2(np.einsum("fi,fi->f", side, np.cross(n, u)), np.einsum("fi,fi->f", side, u))
-                # Lift: pitch of the foot against that of a flat one
-                back = ankle - ball
-                pitch = np.arctan2(back[:, 1], -(back @ heading))
-                flat = np.arctan2(-geometry.ball[1], geometry.ball[2])
-                own = np.stack([swivel, pitch - flat], axis=1)
-            else:
-                own = off
-            _fit_curves(built, interval.curves, times, own)
-    set_flight_globals(scene)
-    return variables.pack(variables.values)
-
-
-def _fit_curves(built: ReducedProblem, curves: Curves, times: FloatArray, samples: FloatArray) -> None:
-    """Nearest curves to samples within their time; what is fixed stays."""
-    start, stop = curves.spline.knots[[0, -1]]
-    inside = (times >= start - 1e-9) & (times <= stop + 1e-9)
-    if inside.sum() >= 4:
-        fitted = curves.spline.fit(np.clip(times[inside], start, stop), samples[inside], smoothing=1e-6)
-        built.scene.variables.set_curves(curves, fitted)

@@ -10,7 +10,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
 from marey.dynamics import compute_com_motion, compute_points_motion
-from marey.spacetime.problem.strength import TorqueLimits
+from marey.spacetime.problem.supply import TorqueLimits
 from marey.spacetime.programme import Factors, RowGroup, StateJet
 from marey.spacetime.reduced.behaviour import BehaviourSpace
 from marey.spacetime.reduced.layout import FEET, LEG_SLOTS, ReducedLayout, ReducedVariables

@@ -33,7 +33,6 @@ from marey.spacetime.reduced.assembly import (
     build_reduced_problem,
     build_reduced_space,
     choose_settings,
-    vector_from_motion,
 )
 from marey.spacetime.reduced.behaviour import BehaviourSpace
 from marey.spacetime.reduced.track import (
@@ -41,6 +40,7 @@ from marey.spacetime.reduced.track import (
     find_stray_coordinates,
     motion_from_solution,
     sample_contacts,
+    vector_from_motion,
 )
 
 DEEPER_CROUCH_M: Final = 0.05  # [m] how much lower the body is held in the next attempt

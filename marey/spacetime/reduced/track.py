@@ -1,4 +1,4 @@
-"""A solved motion in reduced space, sampled: for films, and for the dense check."""
+"""Between the solver's vector in reduced space and motions: sampled for films and for the dense check, and fitted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from marey.dynamics import compute_point_positions
 from marey.motion import Contacts, Motion
 from marey.spacetime.problem.solution import MIN_SAMPLES, SolutionCheck, frame_instants, measure_solution
 from marey.spacetime.problem.supply import SolutionTrack, SupplyPoints
-from marey.spacetime.reduced.assembly import ReducedProblem
+from marey.spacetime.reduced.assembly import ReducedProblem, set_flight_globals
+from marey.spacetime.reduced.layout import Curves
 from marey.spacetime.reduced.legs import pack_plant
 from marey.spacetime.reduced.nodes import (
     FREE,
@@ -149,3 +150,60 @@ def find_stray_coordinates(built: ReducedProblem, track: SolutionTrack, toleranc
     over = compute_limit_excesses(built.scene, track).max(axis=0)
     over[[*built.scene.space.leg_dofs, *built.settings.watched]] = 0.0
     return tuple(int(dof) for dof in np.flatnonzero(over > tolerance))
+
+
+def vector_from_motion(built: ReducedProblem, motion: Motion) -> FloatArray:
+    """The solver's vector of a motion of the behaviour's skeleton, stretched to the problem's length.
+
+    Amplitudes are the motion's projections, root and free legs follow it; planted legs follow from the root.
+    """
+    scene = built.scene
+    space, layout, variables = scene.space, scene.layout, scene.variables
+    q = space.tree.from_motion(motion)
+    times = float(layout.edges[-1]) * np.arange(len(q)) / max(len(q) - 1, 1)
+    # The behaviour says what is left without that which is added at the ends
+    plain = q - space.offset_rates(times)[:, 0]
+    amplitudes = scene.behaviour.encode(plain)
+    _fit_curves(built, layout.amplitudes, times, amplitudes)
+    _fit_curves(built, layout.angles, times, q[:, space.turns])
+    for _, curves in layout.roots:
+        _fit_curves(built, curves, times, q[:, space.root])
+    for leg in (0, 1):
+        dofs = space.legs[leg].dofs
+        off = plain[:, dofs] - space.mean[dofs] - amplitudes @ space.modes[dofs].T
+        for interval in layout.legs[leg]:
+            if interval.is_stance:
+                # Swivel of the knee and lift of the heel (F, 2) [rad] of a leg, as if its foot stood on the plant
+                reduced, contact = built.scene.space, interval.contact
+                assert contact is not None
+                geometry = reduced.legs[leg]
+                links = [geometry.dofs[k] for k in (2, 3, 6, 7)]
+                places = compute_point_positions(reduced.tree, q, links, np.zeros((4, 3)))
+                hip, knee, ankle, ball = places.swapaxes(0, 1)
+                turn = np.deg2rad(contact.heading_deg)
+                heading = np.array([np.sin(turn), 0.0, np.cos(turn)])
+                # Swivel: the knee about the line from hip to ankle, from the heading of the foot
+                n = (ankle - hip) / np.linalg.norm(ankle - hip, axis=1, keepdims=True)
+                u = heading - (n @ heading)[:, None] * n
+                u /= np.linalg.norm(u, axis=1, keepdims=True)
+                side = knee - hip
+                swivel = np.arctan2(np.einsum("fi,fi->f", side, np.cross(n, u)), np.einsum("fi,fi->f", side, u))
+                # Lift: pitch of the foot against that of a flat one
+                back = ankle - ball
+                pitch = np.arctan2(back[:, 1], -(back @ heading))
+                flat = np.arctan2(-geometry.ball[1], geometry.ball[2])
+                own = np.stack([swivel, pitch - flat], axis=1)
+            else:
+                own = off
+            _fit_curves(built, interval.curves, times, own)
+    set_flight_globals(scene)
+    return variables.pack(variables.values)
+
+
+def _fit_curves(built: ReducedProblem, curves: Curves, times: FloatArray, samples: FloatArray) -> None:
+    """Nearest curves to samples within their time; what is fixed stays."""
+    start, stop = curves.spline.knots[[0, -1]]
+    inside = (times >= start - 1e-9) & (times <= stop + 1e-9)
+    if inside.sum() >= 4:
+        fitted = curves.spline.fit(np.clip(times[inside], start, stop), samples[inside], smoothing=1e-6)
+        built.scene.variables.set_curves(curves, fitted)

@@ -14,6 +14,7 @@ from marey.base import BoolArray, FloatArray, IntArray
 from marey.dynamics import PRISMATIC, JointTree, compute_aggregate, compute_aggregate_jacobians, compute_points_motion
 from marey.lie import hat
 from marey.numerics import KnotSpline, convex_hull
+from marey.spacetime.problem.definition import Style, evaluate_style
 from marey.spacetime.programme import (
     CostTerms,
     GradientTerm,
@@ -24,7 +25,6 @@ from marey.spacetime.programme import (
     StateJet,
     Unknowns,
 )
-from marey.spacetime.style import Style, evaluate_style
 
 NUM_SIDES: Final = 8  # of the pyramid inside the friction cone
 EDGE_SCALE: Final = 4.0  # rows of the support's edges are in metres of body weight: a few centimetres matter

@@ -28,6 +28,7 @@ from marey.lie import SO3
 from marey.motion import Contacts, Motion, contact_positions, find_runs
 from marey.numerics import KnotSpline
 from marey.skeleton import contact_points, role_map
+from marey.spacetime.problem.definition import Style
 from marey.spacetime.repair.programme import (
     AngleRows,
     DisplacementProgramme,
@@ -40,7 +41,6 @@ from marey.spacetime.repair.programme import (
     pendulum_rows,
     wrench_rows,
 )
-from marey.spacetime.style import Style
 
 PLANT_ERROR_M: Final = 0.02  # [m] height of a heel or toe that stands, as captures have it
 BALANCE_ERROR_M: Final = 0.05  # [m] mean distance of the weight from the middle of the feet

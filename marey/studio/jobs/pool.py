@@ -41,6 +41,7 @@ class StudioJob:
     result: dict[str, Any] = field(default_factory=dict[str, Any])
     began_s: float = 0.0
     tries: int = 0
+    num_told: int = 0  # messages of progress
     outcome: dict[str, Any] | None = None  # what the worker gave
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -52,7 +53,8 @@ class StudioJob:
     def describe(self) -> JobMessage:
         """For the pages."""
         left_s = None
-        if self.state == "running" and self.fraction > 0.02:
+        # A run that has told one fraction alone may stand there for long
+        if self.state == "running" and self.fraction > 0.02 and self.num_told > 2:
             left_s = (time.monotonic() - self.began_s) * (1.0 - self.fraction) / self.fraction
         return JobMessage(
             self.id, self.tool, self.take, self.state, self.fraction, left_s, self.sentence, self.result, self.fix
@@ -161,6 +163,7 @@ class JobPool:
                 match message["event"]:
                     case "progress":
                         job.fraction, job.sentence = message["fraction"], message["sentence"]
+                        job.num_told += 1
                         job.result |= message["facts"]
                         self._report(job)
                     case "partial":

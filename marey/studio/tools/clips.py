@@ -108,7 +108,7 @@ def _retarget(context: ToolContext, settings: Settings) -> ToolResult:
     done = solve_retarget(motion, target, contacts=settings["contacts"], hands=settings["hands"], roles=roles)
     report = {**done.report.to_json(), "warnings": list(done.report.warnings())}
     report["broken"] = [str(plant) for plant in done.report.broken]
-    return ToolResult(done.motion, text=" ".join(done.report.sentences()), report=report)
+    return ToolResult(done.motion, text="; ".join(done.report.sentences()), report=report)
 
 
 def _hold(context: ToolContext, settings: Settings) -> ToolResult:

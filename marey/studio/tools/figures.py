@@ -11,7 +11,7 @@ import numpy as np
 
 from marey.base import InputError, UnknownNameError
 from marey.control import back_and_forth, solve_tracking, track_balance, walk_in_place
-from marey.control.live.figure import (
+from marey.control.live_controllers import (
     CONTROLLERS,
     FEET,
     FLAGS,
@@ -19,7 +19,7 @@ from marey.control.live.figure import (
     FigureFactory,
     SimulationSettings,
 )
-from marey.control.live.live_figure import STEP_S, LiveFigure
+from marey.control.live_figure import STEP_S, LiveFigure
 from marey.muscle import (
     Film,
     SoftBodyScene,

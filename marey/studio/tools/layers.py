@@ -231,7 +231,7 @@ TOOLS: Final = (
         ), "p",
     ),
     Tool(
-        "contacts", "Contacts", "Pose", "Drag the ends of a contact; the feet follow.", "drag", ContactDrag,
+        "contacts", "Contacts", "Pose", "Drag ends of contacts on the timeline; the feet follow.", "drag", ContactDrag,
         (
             MOTION,
             Parameter("point", "text", "", help="left_heel, left_toe, right_heel, right_toe."),
@@ -242,7 +242,7 @@ TOOLS: Final = (
         "between", "In-betweens", "Pose", "Make a clip through poses taken from the timeline.", "job", _between,
         (
             MOTION,
-            Parameter("poses", "table", shape="rows", help="Key poses; at_s is the time in their clip.", columns=(
+            Parameter("poses", "table", shape="rows", help="Key poses; 'At' is the time in their clip.", columns=(
                 Parameter("time_s", "float", None, "s", 0.0, 3600.0, is_required=True), Parameter("motion", "clip"),
                 Parameter("at_s", "float", None, "s", 0.0), Parameter("place", "points", None, "m"),
             )),

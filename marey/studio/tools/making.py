@@ -111,11 +111,7 @@ def _get_graph(context: ToolContext, settings: Settings) -> MotionGraph:
         return load_graph(context.file(settings["graph"]))
     from marey.samples import demo_graph
 
-    def count(done: int, of: int) -> None:
-        stop_if_cancelled(context)
-        context.progress(0.2 * done / of, f"building the motion graph, once: {done} of {of} clips")
-
-    return demo_graph(on_progress=count)
+    return demo_graph()
 
 
 # Live walking

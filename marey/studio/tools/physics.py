@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.dynamics import ValidityReport, check_validity
+from marey.dynamics import GRAVITY, ValidityReport, check_validity
 from marey.motion import Motion, find_runs, mix_motions
-from marey.numerics import SQPIteration
+from marey.numerics import SQPIteration, convex_hull
 from marey.pipeline.recipes import format_toml
 from marey.pipeline.sessions import DragAnswer
 from marey.pipeline.takes import Tree
@@ -30,6 +30,7 @@ QUOTA_S: Final = (0.05, 1.0)  # of searching for one answer of a drag; more wher
 SHOWN_S: Final = 1.5  # [s] to both sides of a pin that a drag answers with
 CHANGED_M: Final = 1e-5  # [m] frames in which a joint moved by more belong to a repaired interval
 FLIGHT_S: Final = 0.06  # [s] shorter stretches without contact are gaps of the detection
+FALL_POINTS: Final = 40  # of a drawn free fall
 FRICTION: Final = Parameter("friction", "float", 0.8, "", 0.0, 10.0, help="Friction coefficient of the floor.")
 
 
@@ -51,9 +52,10 @@ def describe_report(report: ValidityReport) -> dict[str, Any]:
 def make_overlay(motion: Motion) -> dict[str, FloatArray]:
     """What is drawn over a body, and plotted under it.
 
-    Forces at each limb ``(L, F, 6)`` (place [m], force [N]), centre of mass ``(F, 3)`` [m], corners of soles and palms
-    ``(F, P, 2)`` [m] and which touch; first and last frame of flights ``(K, 2)``; ground force [body weights], energies
-    (kinetic, potential, total) [J], momenta ``(F, 3)``.
+    Forces at each limb ``(L, F, 6)`` (place [m], force [N]), centre of mass ``(F, 3)`` [m], hull of what touches
+    ``(F, P, 2)`` [m], whose last corner is repeated; first and last frame of flights ``(K, 2)`` and the free falls
+    between these ``(K, 40, 3)`` [m]; ground force [body weights], energies (kinetic, potential, total) [J], momenta
+    ``(F, 3)``.
     """
     report = check_validity(motion)
     found, supports = report.dynamics, report.supports
@@ -61,10 +63,23 @@ def make_overlay(motion: Motion) -> dict[str, FloatArray]:
     energies = (found.kinetic_energy, found.potential_energy, found.kinetic_energy + found.potential_energy)
     air = find_runs(np.asarray(~supports.touching.any(axis=1)))
     flights = [(a - 1, b) for a, b in air if a > 0 and b < motion.num_frames and b - a > FLIGHT_S * motion.rate_hz]
+    share = np.linspace(0.0, 1.0, FALL_POINTS)[:, None]
+    falls = [
+        found.com[a] + share * (found.com[b] - found.com[a])
+        + share * (1.0 - share) * [0.0, 0.5 * GRAVITY * ((b - a) / motion.rate_hz) ** 2, 0.0]
+        for a, b in flights
+    ]  # fmt: skip
+    points = supports.points[:, :, [0, 2]]
+    last = np.arange(points.shape[1], dtype=np.int64)
+    # Where nothing touches, the hull is a point
+    hulls = [
+        convex_hull(row[down] if down.any() else row[:1]) for row, down in zip(points, supports.touching, strict=True)
+    ]
     return {
         "com": found.com, "forces": np.ascontiguousarray(np.swapaxes(limbs, 0, 1)),
-        "support": supports.points[:, :, [0, 2]], "touching": supports.touching.astype(np.float64),
+        "support": np.array([hull[np.minimum(last, len(hull) - 1)] for hull in hulls]),
         "flights": np.array(flights, dtype=np.float64).reshape(-1, 2),
+        "falls": np.array(falls).reshape(-1, FALL_POINTS, 3),
         "ground_force": found.forces / found.body.weight_n, "energy": np.stack(energies, axis=1),
         "momentum": found.linear_momentum, "angular_momentum": found.angular_momentum,
     }  # fmt: skip

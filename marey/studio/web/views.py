@@ -37,11 +37,12 @@ def show_scenery(context: RunContext, store: MotionArchive, args: Tree) -> View:
 
 
 def show_mesh(context: RunContext, store: MotionArchive, args: Tree) -> View:
-    """Mesh and skin of a character: vertices, faces, carriers, weights, inverse_bind (J, 4, 4), colours."""
+    """Mesh and skin of a character: vertices, faces, carriers, weights, inverse_bind (J, 4, 4) by columns, colours."""
     character = context.project["characters"].get(args.get("character"))
     if character is None or character["mesh"] is None:
         raise InputError("this character has no skin", "Import a file with a mesh")
-    return {"name": character["name"]}, dict(store.get_arrays(character["mesh"]))
+    arrays = dict(store.get_arrays(character["mesh"]))
+    return {"name": character["name"]}, arrays | {"inverse_bind": np.swapaxes(arrays["inverse_bind"], 1, 2)}
 
 
 def show_sequence(context: RunContext, store: MotionArchive, args: Tree) -> View:

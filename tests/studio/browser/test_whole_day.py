@@ -8,8 +8,11 @@ from time import monotonic
 
 import numpy as np
 import pytest
+from oracles.rigs import write_character
 
 import marey
+from marey.io import load_character
+from marey.io.character import pose_vertices
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -127,16 +130,19 @@ def test_import_clean_character_contact_repair_path_push_undo_reload_export(desk
     desk.wait(f"s.selected.value.id === '{cleaned}'")
     states.append(desk.project)
 
-    # Put it on a character: another body, a tenth taller
-    tall = marey.retarget(walk[:2], replace(walk.skeleton, offsets=1.1 * walk.skeleton.offsets))
+    # Put it on a skinned character, with bone frames of its own on an armature in centimetres
+    someone = tmp_path / "someone.glb"
+    write_character(someone)
     desk.open("retarget")
     character = page.locator(".tool .field", has_text="Character")
-    desk.choose_file(
-        "tall.glb", read_bytes(tall, tmp_path / "tall.glb"), lambda: character.get_by_text("Choose a file").click()
-    )
-    character.get_by_text("tall.glb").wait_for()
+    desk.choose_file("someone.glb", someone.read_bytes(), lambda: character.get_by_text("Choose a file").click())
+    character.get_by_text("someone.glb").wait_for()
     dressed = desk.run("retarget")["result"]["take"]
     desk.wait(f"s.selected.value.id === '{dressed}' && s.main.value !== null")
+    # Its skin is what is drawn
+    desk.wait("v.cast.main.look.skin !== undefined && v.cast.main.body.pose.positions.some(x => x !== 0)")
+    skin = load_character(someone)
+    assert desk.see("v.cast.main.body.mesh.geometry.getAttribute('position').count") == len(skin.vertices)
     states.append(desk.project)
 
     # Drag the end of a contact: the feet follow
@@ -187,9 +193,13 @@ def test_import_clean_character_contact_repair_path_push_undo_reload_export(desk
     states.append(desk.project)
     hear = "list => list.filter(job => job.tool === 'path').forEach(job => heard.add(job.sentence))"
     page.evaluate(f"(window.heard = new Set(), mareyStudio.session.jobs.subscribe({hear}), true)")
+    look = "hash => hash !== null && seen.add(hash)"
+    page.evaluate(f"(window.seen = new Set(), mareyStudio.session.preview.subscribe({look}), true)")
     made = desk.run("path")["result"]["take"]
     # How the search goes is told while it runs
     assert page.evaluate("heard.size") >= 3
+    # and so is the motion that it has found so far, as a ghost
+    assert page.evaluate("seen.size") >= 1
     desk.wait(f"s.selected.value.id === '{made}'")
     states.append(desk.project)
 
@@ -197,10 +207,14 @@ def test_import_clean_character_contact_repair_path_push_undo_reload_export(desk
     desk.open("simulate")
     takes = len(desk.project["takes"])
     page.get_by_role("button", name="Simulate").last.click()
-    desk.wait("v.draws > 0")
-    page.wait_for_timeout(1500)
-    page.get_by_role("button", name="Push", exact=True).click()
-    page.wait_for_timeout(1500)
+    clock = page.locator(".tool tr", has_text="Time").locator("td.n")
+    for wanted_s in (0.5, 1.0):
+        until = monotonic() + 120
+        while not clock.count() or float(clock.inner_text().split()[0]) < wanted_s:
+            assert monotonic() < until, "the figure does not move"
+            page.wait_for_timeout(100)
+        if wanted_s == 0.5:
+            page.get_by_role("button", name="Push", exact=True).click()
     page.get_by_role("button", name="Keep").click()
     desk.wait(f"Object.keys(s.project.value.takes).length === {takes + 1}")
     states.append(desk.project)
@@ -241,3 +255,7 @@ def test_import_clean_character_contact_repair_path_push_undo_reload_export(desk
         page.wait_for_timeout(700)
         shown = np.reshape(desk.see("Array.from(v.jointPositions)"), (-1, 3))
         np.testing.assert_allclose(exported[frame].joint_positions(), shown, rtol=0, atol=2e-3)
+        # Points of the skin stand where Python puts them
+        drawn = "Array.from({length: 40}, (_, i) => m.getVertexPosition(i, v.camera.position.clone()).toArray())"
+        points = desk.see(f"(m => {drawn})(v.cast.main.body.mesh)")
+        np.testing.assert_allclose(points, pose_vertices(skin, exported, [frame])[0, :40], rtol=0, atol=2e-3)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from oracles.stiff_walk import make_stiff_walk
+from scipy.spatial import ConvexHull
 
 from marey import samples
 from marey.base import InputError, UnknownNameError
@@ -64,6 +65,23 @@ def test_plots_obey_the_laws_of_a_flight() -> None:
     np.testing.assert_allclose(arrays["energy"][:, :2].sum(axis=1), arrays["energy"][:, 2])
     np.testing.assert_allclose(arrays["angular_momentum"][inside], 0.0, atol=0.2)
     assert arrays["flights"].tolist() == [[0.0, 60.0]]
+    # The drawn fall is that of the body: gravity downwards, even steps along
+    (fall,) = arrays["falls"]
+    np.testing.assert_allclose(fall[[0, -1]], arrays["com"][[0, 60]], atol=1e-12)
+    step_s = 1.0 / (len(fall) - 1)
+    np.testing.assert_allclose(np.diff(fall, n=2, axis=0) / step_s**2, np.tile([0, -9.81, 0], (38, 1)), atol=1e-9)
+
+
+def test_the_support_is_the_hull_of_what_touches() -> None:
+    walk = samples.walk()
+    drawn = make_overlay(walk)["support"]
+    supports = check_validity(walk).supports
+    for frame in range(0, walk.num_frames, 20):
+        touching = supports.points[frame][supports.touching[frame]][:, [0, 2]]
+        corners = np.unique(drawn[frame], axis=0)
+        expected = touching[ConvexHull(touching).vertices] if len(touching) > 2 else touching
+        if len(touching):
+            np.testing.assert_allclose(corners, np.unique(expected, axis=0), atol=1e-12)
 
 
 def test_a_repair_changes_its_range_alone_and_is_accepted_in_part(run: Any, context: Any) -> None:

@@ -464,8 +464,8 @@ export class Session {
       // What a comparison made besides stands there as a ghost
       const others = job.tool === "path" ? (job.result.takes ?? []).slice(1).map((id) => this.project.peek()?.takes[id]) : [];
       this.ghosts.value = Object.fromEntries(others.flatMap((other) => (other?.base == null ? [] : [[other.name, other.base]])));
-      // Whoever sent the file says it by its name
-      if (job.result.text && job.tool !== "import") this.toast("good", job.result.text);
+      // Whoever sent the file says it by its name, and an open panel by itself
+      if (job.result.text && job.tool !== "import" && job.tool !== this.tool.peek()) this.toast("good", job.result.text);
     }
   }
 

@@ -4,9 +4,7 @@ import { computed, effect, signal } from "@preact/signals";
 import { remembered } from "../project/memory";
 import { COLOURS, type Theme } from "../timeline/theme";
 
-export type ThemeChoice = "system" | "dark" | "light";
-
-export const themeChoice = remembered<ThemeChoice>("theme", "dark");
+export const themeChoice = remembered<"system" | "dark" | "light">("theme", "dark");
 const media = globalThis.matchMedia?.("(prefers-color-scheme: dark)");
 const systemIsDark = signal(media?.matches ?? true);
 media?.addEventListener("change", () => (systemIsDark.value = media.matches));

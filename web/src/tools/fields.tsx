@@ -14,10 +14,18 @@ export interface FieldProps {
   onChange: (value: unknown) => void;
 }
 
-/** "max_iterations" as people read it: without units, which stand beside it, and "is". */
+const UNITS: Record<string, string> = { per_s: "1/s", n_m: "N/m", m_s2: "m/s²", mps: "m/s", s: "s", ms: "ms", m: "m", mm: "mm", cm: "cm", hz: "Hz", kg: "kg", n: "N", deg: "°" };
+const UNIT = new RegExp(`_(${Object.keys(UNITS).join("|")})$`);
+
+/** "max_iterations" as people read it: without "is", and without units, which stand beside it. */
 export function readable(name: string): string {
-  const words = name.replace(/_(per_s|n_m|m_s2|mps|s|m|hz|kg|n|deg|mm)$/, "").replace(/^(is|has)_/, "").replaceAll("_", " ");
+  const words = name.replace(UNIT, "").replace(/^(is|has)_/, "").replaceAll("_", " ");
   return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** The unit at the end of a name: "s" of "start_s". */
+export function unitOf(name: string): string {
+  return UNITS[UNIT.exec(name)?.[1] ?? ""] ?? "";
 }
 
 export function Field({ parameter, value, onChange }: FieldProps) {
@@ -27,7 +35,7 @@ export function Field({ parameter, value, onChange }: FieldProps) {
   if (parameter.kind === "bool") {
     return (
       <div class="field inline" title={title}>
-        <label for={id}>{readable(parameter.name)}</label>
+        <label for={id}><span>{readable(parameter.name)}{title !== undefined && <small>{title}</small>}</span></label>
         <input id={id} class="switch" type="checkbox" checked={value === true} onChange={(event) => onChange(event.currentTarget.checked)} />
       </div>
     );
@@ -252,9 +260,6 @@ function DataControl({ id, parameter, value, onChange }: ControlProps) {
   );
 }
 
-function TextControl({ id, parameter, value, onChange }: ControlProps) {
-  const text = String(value ?? "");
-  const isLong = text.includes("\n") || /sketch|schedule|toml|notes/.test(parameter.name);
-  if (isLong) return <textarea id={id} class="control" spellcheck={false} value={text} onChange={(event) => onChange(event.currentTarget.value || null)} />;
-  return <input id={id} class="control" type="text" value={text} onChange={(event) => onChange(event.currentTarget.value || null)} />;
+function TextControl({ id, value, onChange }: ControlProps) {
+  return <input id={id} class="control" type="text" value={String(value ?? "")} onChange={(event) => onChange(event.currentTarget.value || null)} />;
 }

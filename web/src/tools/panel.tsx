@@ -1,9 +1,8 @@
 /** The panel of the open tool, drawn from the registry's description; some tools add a part of their own. */
 
 import { useSignal } from "@preact/signals";
-import type { Item } from "../project/document";
 import type { Job, JobResult } from "../project/session";
-import type { ToolDescription } from "../protocol/messages.gen";
+import type { ParameterDescription, ToolDescription } from "../protocol/messages.gen";
 import { GROUPS, openTool, type Studio, useStudio } from "../shell/context";
 import { Icon } from "../shell/icons";
 import { Field } from "./fields";
@@ -11,6 +10,12 @@ import { extensions } from "./handles";
 import { formatLeft, Results } from "./results";
 
 const ROOM = 7; // settings that are shown at once; a switch takes half the place of another
+
+/** What the button of a tool says, where its name is no verb. */
+const VERBS: Record<string, string> = {
+  measure: "Measure the motion", hold: "Hold the feet", between: "Make in-betweens", path: "Make the motion", script: "Play the script", physics: "Check again",
+  repair: "Repair the range", jump: "Make the jump", problem: "Solve", track: "Simulate", reach: "Find the activations", muscles: "Estimate the activations",
+};
 
 /** Settings of a tool as they stand: the defaults, and what was changed. */
 export function settingsOf(studio: Studio, tool: ToolDescription): Record<string, unknown> {
@@ -40,10 +45,11 @@ export function ToolPanel() {
   if (tool === undefined) return <ToolList />;
   const { View, hides = [] } = extensions.get(tool.id) ?? {};
   const settings = settingsOf(studio, tool);
-  // The motion is the selected one unless somebody says otherwise: that is for later
-  const shown = [...tool.parameters].filter(({ name }) => !hides.includes(name)).sort((a, b) => Number(a.name === "motion") - Number(b.name === "motion"));
+  const shown = tool.parameters.filter(({ name }) => !hides.includes(name));
   let room = ROOM;
-  const first = shown.filter((parameter) => parameter.name !== "motion" && (room -= parameter.kind === "bool" ? 0.5 : 1) >= 0);
+  // The motion is the selected one unless somebody says otherwise: that is for later, and so is data that is typed in
+  const isLater = ({ name, kind, columns, shape }: ParameterDescription): boolean => name === "motion" || (kind === "table" && (shape !== "rows" || columns.every((column) => column.name === "*")));
+  const first = shown.filter((parameter) => !isLater(parameter) && (room -= parameter.kind === "bool" ? 0.5 : 1) >= 0);
   const later = shown.filter((parameter) => !first.includes(parameter));
   const draw = (list: typeof shown) => list.map((parameter) => (
     <Field key={`${tool.id}.${parameter.name}`} parameter={parameter} value={settings[parameter.name]} onChange={(value) => changeSetting(studio, tool.id, parameter.name, value)} />
@@ -92,7 +98,8 @@ function Run({ tool }: { tool: ToolDescription }) {
   const run = async (): Promise<void> => {
     const settings = settingsToSend(studio, tool);
     if (tool.kind === "job") {
-      session.start(tool.id, takeOf(session.selected.peek(), settings), settings);
+      // A motion that is made of settings alone has no source
+      session.start(tool.id, needsMotion ? String(settings.motion) : "", settings);
       return;
     }
     isAsking.value = true;
@@ -106,16 +113,12 @@ function Run({ tool }: { tool: ToolDescription }) {
       <div class="run">
         {running !== undefined && <JobLine job={running} />}
         <button type="button" class="button main wide" disabled={!isReady || running !== undefined || isAsking.value} onClick={() => void run()}>
-          {running !== undefined || isAsking.value ? "Working…" : tool.title}
+          {running !== undefined || isAsking.value ? "Working…" : (VERBS[tool.id] ?? tool.title)}
         </button>
         {!isReady && <p class="muted">{session.link.value === "open" ? "Select a motion first." : "The server does not answer."}</p>}
       </div>
     </>
   );
-}
-
-function takeOf(item: Item | null, settings: Record<string, unknown>): string {
-  return typeof settings.motion === "string" ? settings.motion : (item?.id ?? "");
 }
 
 /** Progress of one job: how far, how long, and a way to end it. */

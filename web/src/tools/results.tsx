@@ -3,7 +3,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import type { JobResult } from "../project/session";
 import { Icon } from "../shell/icons";
-import { readable } from "./fields";
+import { readable, unitOf } from "./fields";
 
 export function Results({ result }: { result: JobResult }) {
   const { text, table, report, files } = result;
@@ -16,7 +16,7 @@ export function Results({ result }: { result: JobResult }) {
       {table !== undefined && table.length > 0 && <DataTable rows={table} />}
       {facts.length > 0 && (
         <table class="facts">
-          <tbody>{facts.map(([name, value]) => <tr key={name}><td>{readable(name)}</td><td class="n">{show(value)}</td></tr>)}</tbody>
+          <tbody>{facts.map(([name, value]) => <tr key={name}><td>{readable(name)}</td><td class="n">{show(value)} {unitOf(name)}</td></tr>)}</tbody>
         </table>
       )}
       {files?.map((file) => (
@@ -35,7 +35,7 @@ export function DataTable({ rows }: { rows: Record<string, unknown>[] }) {
   return (
     <div class="scroll-x">
       <table class="facts">
-        <thead><tr>{columns.map((column) => <th key={column} class={typeof rows[0][column] === "number" ? "n" : ""}>{readable(column)}</th>)}</tr></thead>
+        <thead><tr>{columns.map((column) => <th key={column} class={typeof rows[0][column] === "number" ? "n" : ""}>{readable(column)} <span class="unit">{unitOf(column)}</span></th>)}</tr></thead>
         <tbody>
           {rows.map((row, index) => (
             <tr key={index}>{columns.map((column) => <td key={column} class={typeof row[column] === "number" ? "n" : ""}>{column === columns[0] && typeof row[column] === "string" ? readable(row[column]) : show(row[column])}</td>)}</tr>
@@ -46,11 +46,11 @@ export function DataTable({ rows }: { rows: Record<string, unknown>[] }) {
   );
 }
 
-/** A value for people: numbers to four digits, switches in words. */
+/** A value for people: numbers to four digits, rounding as zero, switches in words. */
 export function show(value: unknown): string {
   if (value === null || value === undefined) return "–";
   if (typeof value === "boolean") return value ? "yes" : "no";
-  if (typeof value === "number") return Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(4)));
+  if (typeof value === "number") return Math.abs(value) < 1e-9 ? "0" : String(Number(value.toPrecision(Number.isInteger(value) ? 15 : 4)));
   return Array.isArray(value) ? value.map(show).join(", ") : typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 

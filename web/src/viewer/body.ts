@@ -4,8 +4,8 @@ import * as THREE from "three";
 import type { Capsule, Clip } from "./clip";
 import { PoseBuffer } from "./pose";
 
-const AROUND = 14; // segments round a capsule
-const ALONG = 5; // rings of a half ball
+const AROUND = 12; // segments round a capsule
+const ALONG = 3; // rings of a half ball
 const TOUCH = new THREE.Color("#c8452f");
 
 export interface Palette {
@@ -63,7 +63,7 @@ export class Body {
     });
     this.paintsContacts = look.tint === undefined && look.skin === undefined;
     const opacity = look.opacity ?? 1;
-    const material = new THREE.MeshStandardMaterial({ vertexColors: true, roughness: 0.75, metalness: 0, opacity });
+    const material = new THREE.MeshLambertMaterial({ vertexColors: true, opacity });
     material.transparent = opacity < 1;
     material.depthWrite = opacity >= 1;
     const inverses = clip.parents.map((_, j) => {

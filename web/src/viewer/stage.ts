@@ -8,6 +8,7 @@ const LIGHT = { sky: "#f4f5f6", ground: "#e4e7ea", line: "#c6cbd0" };
 const DARK = { sky: "#22262a", ground: "#2c3136", line: "#434a51" };
 const GRID_M = 60;
 const PIECE_M = 2;
+const SHADE_M = 8; // around the body, where shadows fall
 
 export type View = "free" | "front" | "side" | "top";
 
@@ -22,9 +23,13 @@ export class Stage {
   private readonly perspective = new THREE.PerspectiveCamera(35, 1, 0.05, 500);
   private readonly parallel = new THREE.OrthographicCamera(-1, 1, 1, -1, -100, 500);
   private readonly sun = new THREE.DirectionalLight("#ffffff", 2.2);
-  private readonly floor: THREE.Mesh<THREE.PlaneGeometry, THREE.MeshStandardMaterial>;
+  private readonly floor: THREE.Mesh<THREE.PlaneGeometry, THREE.MeshBasicMaterial>;
+  private readonly shade = new THREE.Mesh(new THREE.PlaneGeometry(SHADE_M, SHADE_M).rotateX(-Math.PI / 2), new THREE.ShadowMaterial({ opacity: 0.4, depthWrite: false }));
   private readonly tones: [light: Tones, dark: Tones];
   private readonly grid = buildGrid();
+  /** Whether the processor draws: soft edges then cost more than everything else together. */
+  readonly isSoftware = rendersBySoftware();
+  private isDraft = false;
   private world: THREE.Mesh[] = [];
   private readonly target = new THREE.Vector3();
   private readonly watch: ResizeObserver;
@@ -35,23 +40,23 @@ export class Stage {
   ) {
     this.tones = options.palette ?? [LIGHT, DARK];
     this.camera = this.perspective;
-    this.renderer = new THREE.WebGLRenderer({ antialias: true });
+    this.renderer = new THREE.WebGLRenderer({ antialias: !this.isSoftware });
     this.renderer.shadowMap.enabled = true;
-    this.renderer.shadowMap.type = THREE.PCFSoftShadowMap;
+    this.renderer.shadowMap.type = this.isSoftware ? THREE.BasicShadowMap : THREE.PCFSoftShadowMap;
     host.append(this.renderer.domElement);
     this.controls = new OrbitControls(this.camera, this.renderer.domElement);
     this.controls.maxPolarAngle = 0.54 * Math.PI;
     this.floor = new THREE.Mesh(
       new THREE.PlaneGeometry(4 * GRID_M, 4 * GRID_M).rotateX(-Math.PI / 2),
-      // Behind the lines of the grid at every slope
-      new THREE.MeshStandardMaterial({ roughness: 1, polygonOffset: true, polygonOffsetFactor: 2, polygonOffsetUnits: 4 }),
+      // Behind the lines of the grid at every slope. Light is even on it, so that only the shade around the body asks for light
+      new THREE.MeshBasicMaterial({ polygonOffset: true, polygonOffsetFactor: 2, polygonOffsetUnits: 4 }),
     );
-    this.floor.receiveShadow = true;
+    this.shade.receiveShadow = true;
     this.sun.castShadow = true;
-    this.sun.shadow.mapSize.set(2048, 2048);
-    Object.assign(this.sun.shadow.camera, { left: -4, right: 4, top: 4, bottom: -4, near: 0.5, far: 20 });
+    this.sun.shadow.mapSize.setScalar(this.isSoftware ? 1024 : 2048);
+    Object.assign(this.sun.shadow.camera, { left: -SHADE_M / 2, right: SHADE_M / 2, top: SHADE_M / 2, bottom: -SHADE_M / 2, near: 0.5, far: 20 });
     this.sun.shadow.normalBias = 0.02;
-    this.scene.add(this.floor, this.grid, this.sun, this.sun.target, new THREE.HemisphereLight("#ffffff", "#8a8f96", 1.5));
+    this.scene.add(this.floor, this.shade, this.grid, this.sun, this.sun.target, new THREE.HemisphereLight("#ffffff", "#8a8f96", 1.5));
     this.showWorld(options.world);
     this.applyTheme(false);
     this.setGround(options.groundM);
@@ -70,7 +75,7 @@ export class Stage {
 
   setGround(groundM: number): void {
     this.floor.position.y = groundM - 0.002;
-    this.grid.position.y = groundM;
+    this.shade.position.y = this.grid.position.y = groundM;
   }
 
   /** Parallel or perspective projection, from where the camera stands. */
@@ -109,13 +114,19 @@ export class Stage {
     this.target.copy(at);
     // Whole metres, so that its lines stay where they are in the world
     for (const ground of [this.grid, this.floor]) ground.position.set(Math.round(at.x), ground.position.y, Math.round(at.z));
+    this.shade.position.set(at.x, this.shade.position.y, at.z);
     this.sun.target.position.copy(at);
     this.sun.position.set(at.x + 3, at.y + 7, at.z + 4);
   }
 
-  render(hasFreshShadow = true): void {
+  /** A draft has a quarter of the pixels, and shadows that stand still. */
+  render(isDraft = false): void {
+    if (isDraft !== this.isDraft) {
+      this.isDraft = isDraft;
+      this.resize();
+    }
     this.controls.update();
-    this.renderer.shadowMap.autoUpdate = hasFreshShadow;
+    this.renderer.shadowMap.autoUpdate = !isDraft;
     this.renderer.render(this.scene, this.camera);
   }
 
@@ -123,7 +134,7 @@ export class Stage {
     this.watch.disconnect();
     this.controls.dispose();
     this.showWorld([]);
-    discard(this.grid, this.floor);
+    discard(this.grid, this.shade, this.floor);
     this.sun.dispose();
     this.renderer.setAnimationLoop(null);
     this.renderer.dispose();
@@ -139,7 +150,7 @@ export class Stage {
 
   private resize(): void {
     const [width, height] = [Math.max(1, this.host.clientWidth), Math.max(1, this.host.clientHeight)];
-    this.renderer.setPixelRatio(window.devicePixelRatio || 1);
+    this.renderer.setPixelRatio((window.devicePixelRatio || 1) * (this.isDraft ? 0.5 : 1));
     this.renderer.setSize(width, height);
     this.perspective.aspect = width / height;
     this.perspective.updateProjectionMatrix();
@@ -149,6 +160,15 @@ export class Stage {
     [parallel.left, parallel.right, parallel.top, parallel.bottom] = [(-half * width) / height, (half * width) / height, half, -half];
     parallel.updateProjectionMatrix();
   }
+}
+
+/** Ask a context of its own for the name of what draws. */
+function rendersBySoftware(): boolean {
+  const gl = document.createElement("canvas").getContext("webgl2");
+  const info = gl?.getExtension("WEBGL_debug_renderer_info");
+  const name = info ? String(gl!.getParameter(info.UNMASKED_RENDERER_WEBGL)) : "";
+  gl?.getExtension("WEBGL_lose_context")?.loseContext();
+  return /swiftshader|llvmpipe|software|basic render/i.test(name);
 }
 
 /** Take things out of their scene, and free what the graphics card holds of them. */

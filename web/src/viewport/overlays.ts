@@ -12,7 +12,6 @@ const TRAIL_POINTS = 121;
 const ONION_STEP_S = 0.2;
 const ONION_SKINS = 3; // to each side
 const FORCE_M_PER_N = 1 / 900;
-const GRAVITY = 9.81;
 const PAST = new THREE.Color("#5aa9f0");
 const FUTURE = new THREE.Color("#e6a15c");
 
@@ -23,7 +22,7 @@ export class JointDots {
 
   constructor(count: number) {
     const material = new THREE.MeshBasicMaterial({ depthTest: false, transparent: true, opacity: 0.95 });
-    this.mesh = new THREE.InstancedMesh(new THREE.SphereGeometry(0.014, 12, 8), material, count);
+    this.mesh = new THREE.InstancedMesh(new THREE.SphereGeometry(0.014, 8, 5), material, count);
     this.mesh.renderOrder = 10;
     this.mesh.frustumCulled = false;
   }
@@ -82,36 +81,8 @@ class Trail {
   }
 }
 
-/** Quantities over a whole motion: com (F, 3), forces (K, F, 6) as point and force [N], corners of soles (F, N, 2) and which touch (F, N), flights (K, 2) as frames. */
-export type Dynamics = Partial<Record<"com" | "forces" | "support" | "touching" | "flights", Float32Array>>;
-
-/** The parabola of a body that falls freely from one place to another in a time [s]: `count` points. */
-export function ballisticPath(from: THREE.Vector3, to: THREE.Vector3, durationS: number, count: number): THREE.Vector3[] {
-  return Array.from({ length: count }, (_, i) => {
-    const t = (durationS * i) / (count - 1);
-    const point = from.clone().lerp(to, i / (count - 1));
-    point.y += 0.5 * GRAVITY * t * (durationS - t);
-    return point;
-  });
-}
-
-/** Corners of the convex hull of points in the plane, in order round it (Andrew's chain). */
-export function hullOf(points: readonly [number, number][]): [number, number][] {
-  const sorted = [...points].sort((a, b) => a[0] - b[0] || a[1] - b[1]);
-  const chain = (line: [number, number][]): [number, number][] => {
-    const kept: [number, number][] = [];
-    for (const c of line) {
-      while (kept.length > 1) {
-        const [a, b] = kept.slice(-2);
-        if ((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) > 0) break;
-        kept.pop();
-      }
-      kept.push(c);
-    }
-    return kept.slice(0, -1);
-  };
-  return sorted.length < 3 ? sorted : [...chain(sorted), ...chain(sorted.reverse())];
-}
+/** Quantities over a whole motion: com (F, 3), forces (K, F, 6) as point and force [N], hulls of what touches (F, N, 2), flights (K, 2) as frames, their free falls (K, P, 3). */
+export type Dynamics = Partial<Record<"com" | "forces" | "support" | "flights" | "falls", Float32Array>>;
 
 /** All overlays of the main body. */
 export class OverlaySet {
@@ -228,17 +199,18 @@ export class OverlaySet {
   }
 
   /** Dashed lines that a free fall would follow from the last contact to the next. */
-  private buildFlights(com: Float32Array, offset: THREE.Vector3): void {
+  private buildFlights(offset: THREE.Vector3): void {
     discard(...this.flights.map(({ line }) => line));
     this.flights = [];
     this.drawn = this.dynamics;
-    const { flights = new Float32Array(0) } = this.dynamics;
+    const { flights = NONE, falls = NONE } = this.dynamics;
     for (let k = 0; k < flights.length; k += 2) {
-      const [from, to] = [flights[k], flights[k + 1]].map((frame) => new THREE.Vector3().fromArray(com, 3 * frame).add(offset));
       const [startS, stopS] = [flights[k] / this.clip.rateHz, flights[k + 1] / this.clip.rateHz];
-      const geometry = new THREE.BufferGeometry().setFromPoints(ballisticPath(from, to, stopS - startS, 40));
+      const size = (2 * falls.length) / flights.length;
+      const geometry = new THREE.BufferGeometry().setAttribute("position", new THREE.BufferAttribute(falls.slice((k / 2) * size, (k / 2 + 1) * size), 3));
       const material = new THREE.LineDashedMaterial({ color: "#ffb454", dashSize: 0.03, gapSize: 0.025, depthTest: false, transparent: true });
       const line = new THREE.Line(geometry, material).computeLineDistances();
+      line.position.copy(offset);
       line.renderOrder = 9;
       line.frustumCulled = false;
       this.group.add(line);
@@ -247,7 +219,7 @@ export class OverlaySet {
   }
 
   private updateDynamics(timeS: number, offset: THREE.Vector3, shown: Overlays): void {
-    const { com, forces, support, touching } = this.dynamics;
+    const { com, forces, support } = this.dynamics;
     const frames = this.clip.numFrames;
     const f = Math.min(Math.max(0, Math.round(timeS * this.clip.rateHz)), frames - 1);
     this.mass.visible = this.massShadow.visible = this.massWay.line.visible = shown.com && com !== undefined;
@@ -259,16 +231,15 @@ export class OverlaySet {
         this.massWay.set(i, com, Math.min(Math.max(0, at), frames - 1), offset);
       }
       this.massWay.finish();
-      if (this.drawn !== this.dynamics) this.buildFlights(com, offset);
+      if (this.drawn !== this.dynamics) this.buildFlights(offset);
     }
     // The parabola of a flight is seen a little before and after it
     for (const { line, startS, stopS } of this.flights) line.visible = this.mass.visible && timeS > startS - 0.5 && timeS < stopS + 0.5;
-    this.polygon.visible = shown.com && support !== undefined && touching !== undefined;
-    if (support !== undefined && touching !== undefined && this.polygon.visible) {
-      const corners = touching.length / frames;
-      const down = Array.from({ length: corners }, (_, i) => f * corners + i).filter((at) => touching[at] > 0);
-      const hull = hullOf(down.map((at): [number, number] => [support[2 * at], support[2 * at + 1]]));
-      this.polygon.geometry.setFromPoints(hull.map(([x, z]) => new THREE.Vector3(x + offset.x, this.clip.groundM + 0.005, z + offset.z)));
+    this.polygon.visible = shown.com && support !== undefined;
+    if (support !== undefined && this.polygon.visible) {
+      const corners = support.length / (2 * frames);
+      const at = (i: number): number => 2 * (f * corners + i);
+      this.polygon.geometry.setFromPoints(Array.from({ length: corners }, (_, i) => new THREE.Vector3(support[at(i)] + offset.x, this.clip.groundM + 0.005, support[at(i) + 1] + offset.z)));
     }
     const count = shown.forces && forces !== undefined ? forces.length / (6 * frames) : 0;
     while (this.arrows.length < count) {
@@ -288,6 +259,7 @@ export class OverlaySet {
   }
 }
 
+const NONE = new Float32Array(0);
 const ORIGIN = new THREE.Vector3();
 const UP = new THREE.Vector3(0, 1, 0);
 const WAY = new THREE.Vector3();

@@ -3,7 +3,7 @@
 import { effect, signal } from "@preact/signals";
 import * as THREE from "three";
 import { type Item, shownHash } from "../project/document";
-import { remembered } from "../project/memory";
+import { recall, remembered } from "../project/memory";
 import type { Session } from "../project/session";
 import { isDark } from "../shell/theme";
 import { extensions, type Handles, type PointerHit } from "../tools/handles";
@@ -52,7 +52,8 @@ export class Viewport {
   private isCastShown = true;
   private lastMs = performance.now();
   private idleMs = 0;
-  private paceMs = 0; // mean time between the last frames
+  private paceMs = 0; // mean time of the last frames that were drawn
+  private hasDrawn = false;
   private readonly skins = new Map<string, ReturnType<typeof signal<Skin | null>>>();
   private readonly stops: (() => void)[] = [];
   private readonly caster = new THREE.Raycaster();
@@ -187,7 +188,8 @@ export class Viewport {
 
   private tick(nowMs: number): void {
     const wallS = Math.min((nowMs - this.lastMs) / 1000, 0.25); // a hidden page does not catch up
-    this.paceMs += 0.2 * (1000 * wallS - this.paceMs);
+    if (this.hasDrawn) this.paceMs += 0.2 * (1000 * wallS - this.paceMs);
+    this.hasDrawn = false;
     this.lastMs = nowMs;
     const started = performance.now();
     const { session } = this;
@@ -203,9 +205,10 @@ export class Viewport {
   /** Draw without waiting for the next frame: an answer under the pointer is shown as it comes. */
   drawNow(started = performance.now()): void {
     this.isDirty = false;
+    this.hasDrawn = true;
     this.pose();
     this.workMs[this.draws++ % this.workMs.length] = performance.now() - started;
-    this.stage.render(!this.isDragging || this.paceMs < FLUENT_MS);
+    this.stage.render(this.isDragging && (this.stage.isSoftware || this.paceMs > FLUENT_MS));
   }
 
   private pose(): void {
@@ -228,6 +231,8 @@ export class Viewport {
       if (this.isFirst) {
         this.isFirst = false;
         this.look("free");
+        // Whoever comes for the first time sees a motion
+        if (recall("playhead", null) === null && !navigator.webdriver && !matchMedia("(prefers-reduced-motion: reduce)").matches) session.play();
       }
       this.stage.follow(this.root, this.isFollowing.peek() && this.isCastShown && !this.isDragging);
     }
@@ -314,14 +319,9 @@ export class Viewport {
       this.skins.set(mesh, (skin = fresh));
       this.session.ask("mesh", { character: id }).then(
         ({ arrays }) => {
-          const binds = arrays.inverse_bind as Float32Array;
-          const inverseBind = new Float32Array(binds.length);
-          for (let at = 0; at < binds.length; at += 16) {
-            for (let r = 0; r < 4; r++) for (let c = 0; c < 4; c++) inverseBind[at + 4 * c + r] = binds[at + 4 * r + c];
-          }
           fresh.value = {
             vertices: arrays.vertices as Float32Array, faces: Uint32Array.from(arrays.faces), carriers: Uint16Array.from(arrays.carriers),
-            weights: arrays.weights as Float32Array, inverseBind,
+            weights: arrays.weights as Float32Array, inverseBind: arrays.inverse_bind as Float32Array,
           };
         },
         () => {}, // capsules are shown instead

@@ -1,4 +1,4 @@
-"""Frames solved one from another: the frames of a clip, and a goal that is moved along its way in short steps.
+"""Frames solved one from another, a goal moved along its way in short steps, and clamps of a step ([Engell2012]_ §4.2).
 
 A descent may end far from its start although the goal moved little: it steps over to another branch of answers, or its
 branch ends at a limit or a straight limb. Joints are then held to so many radians for each metre of the goal's way.
@@ -11,11 +11,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray
+from marey.base import BoolArray, FloatArray, InputError
 from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD, DualStep, StopRule
 from marey.kinematics.ik.methods import (
     START_DAMPING,
     allocate_clip,
+    find_method,
     full_pose_space,
     select_bounds,
     solve_clip_dense,
@@ -23,13 +24,15 @@ from marey.kinematics.ik.methods import (
     solve_projected_lm,
 )
 from marey.kinematics.ik.pace import MIN_JOINT_STEP_RAD, ClipSolution, limit_pose_step, solve_full_clip
-from marey.kinematics.ik.posing.attempts import solve_with_restarts
-from marey.kinematics.ik.posing.recheck import measure_blocks
+from marey.kinematics.ik.posing.attempts import measure_blocks, solve_with_restarts
+from marey.kinematics.ik.posing.starts import PosedBody
 from marey.kinematics.ik.problem import Guess, SolverInputs, SolverOutcome
-from marey.kinematics.ik.starts import PosedBody
 from marey.kinematics.ik.state import (
+    COM,
     LOOK_AT,
     ORIENTATION,
+    OUT_OF_ITERATIONS,
+    POINT,
     REACHED,
     STATIONARY,
     Goals,
@@ -212,3 +215,43 @@ def interpolate_pose(first: Guess, second: Guess, part: float, body: PosedBody) 
     if body.model is not None:
         second.x[:] = first.x + part * (second.x - first.x)
         second.wxyz[1:] = body.model.rotations(second.x[None]).wxyz[0, 1:]
+
+
+STILL = 1e-7  # [rad] an iteration that turns no joint by more is the last
+
+
+def solve_clamped(
+    run: SolverInputs, guess: Guess, method: str, body: PosedBody, rate_rad: float | None, goal_m: float | None
+) -> SolverOutcome:
+    r"""One iteration of a method after another, :math:`\|e_j\| \le D_{max}` and no joint beyond its rate.
+
+    A goal farther than ``goal_m`` [m] from its point is taken at that distance; an iteration that turns a joint by more
+    than ``rate_rad`` [rad] is shortened as a whole.
+
+    Raises:
+        InputError: a clamp that is not positive.
+    """
+    for name, clamp in (("rate_clamp_rad", rate_rad), ("goal_clamp_m", goal_m)):
+        if clamp is not None and not clamp > 0.0:
+            raise InputError(f"{name} is {clamp:g}", "Give a positive number, or None for no clamp")
+    solver, kinds = find_method(method)[0], run.problem.layout.blocks.kinds
+    tries, outcome = 0, SolverOutcome(OUT_OF_ITERATIONS, 0, 0, 0.0, 0.0)
+    for count in range(1, run.max_iterations + 1):
+        here = measure_blocks(run.problem, run.targets[None], run.active[None], guess.root[None], guess.wxyz[None])
+        if (here.sizes[0] <= run.problem.layout.blocks.tolerances).all():
+            return outcome._replace(stop=REACHED, iterations=count - 1, evaluations=tries)
+        targets = run.targets.copy()
+        for b in np.flatnonzero(((kinds == POINT) | (kinds == COM)) & (here.sizes[0] > (goal_m or np.inf))):
+            place, size = here.places[0, b], float(here.sizes[0, b])
+            targets[b, :3] = place + (goal_m or 0.0) / size * (targets[b, :3] - place)
+        step, there = run._replace(targets=targets, max_iterations=1), guess.copy()
+        outcome = solver(step, there, method)
+        tries += outcome.evaluations
+        turn = float(measure_turns(guess, there).max())
+        if rate_rad is not None and turn > rate_rad:
+            interpolate_pose(guess, there, rate_rad / turn, body)
+        is_still = turn < STILL and float(np.abs(there.root - guess.root).max()) < STILL
+        guess.assign(there)
+        if is_still:
+            return outcome._replace(stop=STATIONARY, iterations=count, evaluations=tries)
+    return outcome._replace(stop=OUT_OF_ITERATIONS, iterations=run.max_iterations, evaluations=tries)

@@ -19,14 +19,17 @@ from marey.kinematics.limits.anatomy.people import (
     MOST_MEMBERS,
     ORDER,
     OTHER,
+    PARTS,
     REGIONS,
     STEP_RAD,
+    STUB_RAD,
     SYNERGIES,
+    TWIST_BONE_RAD,
+    JointPart,
     PeopleRanges,
     load_people,
     swap_sides,
 )
-from marey.kinematics.limits.anatomy.ranges import PARTS, STUB_RAD, TWIST_BONE_RAD, JointPart
 from marey.kinematics.limits.contract import Arrays, JointLimits, LimitCheck, contiguous_wxyz, run_check
 from marey.kinematics.limits.distance_field import find_nearest_points
 from marey.lie import SO3

@@ -6,6 +6,7 @@ import * as THREE from "three";
 import type { LiveFrame, Session } from "../../project/session";
 import { Icon } from "../../shell/icons";
 import { discard } from "../../viewer/stage";
+import { readable, unitOf } from "../fields";
 import { extensions, type HandleFactory, type ToolPartProps } from "../handles";
 import { beginLive, endLive, LiveEnd, pressLive, running, steer } from "../live";
 import { settingsToSend } from "../panel";
@@ -115,7 +116,6 @@ function SimulatePart({ studio, tool }: ToolPartProps) {
     </div>
   );
 }
-
 
 const PASSIVE = new THREE.Color("#d8c3b4");
 const RED = new THREE.Color("#c8452f");
@@ -250,11 +250,10 @@ function Replay() {
 }
 
 function LiveFacts({ names }: { names: string[] }) {
-  const units: Record<string, string> = { time_s: "s", margin_m: "m", step_ms: "ms a step" };
   return (
     <table class="facts">
       <tbody>
-        {names.filter((name) => facts.value[name] != null && facts.value[name] !== "").map((name) => <tr key={name}><td>{name.replace(/_(s|m|ms)$/, "").replaceAll("_", " ")}</td><td class="n">{showValue(facts.value[name])} {units[name] ?? ""}</td></tr>)}
+        {names.filter((name) => facts.value[name] != null && facts.value[name] !== "").map((name) => <tr key={name}><td>{readable(name)}</td><td class="n">{showValue(facts.value[name])} {unitOf(name)}</td></tr>)}
       </tbody>
     </table>
   );

@@ -151,3 +151,4 @@ extensions.set("pose", {
   hides: ["time_s", "joint", "layer", "pins", "free", "deviations"],
 });
 extensions.set("edit", { handles: effectorHandles("edit", (point) => ({ point })), View: PosePart, hides: ["point", "time_s"] });
+extensions.set("contacts", { hides: ["point", "from_s"] });

@@ -11,7 +11,7 @@ import { discard } from "../../viewer/stage";
 import type { Viewport } from "../../viewport/viewport";
 import { extensions, type HandleFactory, type ToolPartProps } from "../handles";
 import { beginLive, endLive, LiveEnd, pressLive, running, steer } from "../live";
-import { settingsOf, settingsToSend } from "../panel";
+import { changeSetting, settingsOf, settingsToSend } from "../panel";
 import { Drive, type Pad } from "./drive";
 
 const JOINTS = 22; // of the walkers' skeleton
@@ -20,7 +20,6 @@ interface WalkFacts {
   time_s: number;
   state: string;
   speed_mps: number;
-  styles: Record<string, number>;
   footprints: [side: string, x: number, y: number, z: number, heading: number][];
   obstacles: { label: string }[];
   remarks: string[];
@@ -111,7 +110,7 @@ function WalkPart({ studio, tool }: ToolPartProps) {
     }, () => {});
   }, []);
   // Sliders steer as well
-  const { speed, run, turn_rate, leg_length_m } = settingsOf(studio, tool);
+  const { speed, run, turn_rate, leg_length_m, style } = settingsOf(studio, tool);
   useEffect(() => {
     drive.adopt(Number(speed));
     steer(session, { speed });
@@ -119,7 +118,16 @@ function WalkPart({ studio, tool }: ToolPartProps) {
   useEffect(() => steer(session, { run }), [run]);
   useEffect(() => steer(session, { turn_rate }), [turn_rate]);
   useEffect(() => (leg_length_m === null ? undefined : steer(session, { leg_length_m })), [leg_length_m]);
+  useEffect(() => (style === "" ? undefined : steer(session, { style })), [style]);
   const told = facts.value;
+  const styleChoice = styles.value.length > 0 && (
+    <label class="field">
+      <span class="label">Style</span>
+      <select class="control" value={String(style || styles.value[0])} onChange={(event) => changeSetting(studio, tool.id, "style", event.currentTarget.value)}>
+        {styles.value.map((name) => <option key={name} value={name}>{name.replaceAll("_", " ")}</option>)}
+      </select>
+    </label>
+  );
   if (viewport === null) return null;
   if (running.value !== tool.id) {
     return (
@@ -127,6 +135,7 @@ function WalkPart({ studio, tool }: ToolPartProps) {
         <p class="note" style={{ margin: 0 }}>Drive with W A S D or the arrows, Shift runs, Space jumps; or with a gamepad: left stick, A jumps, right trigger runs.</p>
         <button type="button" class="button main wide" onClick={() => begin(session, viewport, settingsToSend(studio, tool))}><Icon name="walk" size={15} /> Walk</button>
         <button type="button" class="button" title="Actions, transitions and jumps as a text file; it can be dropped too" onClick={() => chooseFiles(session, ".toml,.xml")}><Icon name="import" size={15} /> Play a script file…</button>
+        {styleChoice}
       </div>
     );
   }
@@ -136,14 +145,7 @@ function WalkPart({ studio, tool }: ToolPartProps) {
         <span class="num">{(told?.time_s ?? 0).toFixed(1)} s · {told?.state ?? "starting"}</span>
         <span class="num">{(told?.speed_mps ?? 0).toFixed(2)} m/s</span>
       </div>
-      {styles.value.length > 0 && (
-        <label class="field">
-          <span class="label">Style</span>
-          <select class="control" onChange={(event) => steer(session, { style: event.currentTarget.value })}>
-            {styles.value.map((style) => <option key={style} value={style}>{style.replaceAll("_", " ")}</option>)}
-          </select>
-        </label>
-      )}
+      {styleChoice}
       <div class="segments">
         {[0.5, 0.8, 1.1].map((length_m) => <button type="button" key={length_m} onClick={() => steer(session, { jump: { length_m } })}>Jump {length_m} m</button>)}
         <button type="button" onClick={() => steer(session, { obstacle: true })}>Obstacle ahead</button>
@@ -155,4 +157,4 @@ function WalkPart({ studio, tool }: ToolPartProps) {
   );
 }
 
-extensions.set("walk", { handles: makeHandles, View: WalkPart, hides: ["commands", "seconds"] });
+extensions.set("walk", { handles: makeHandles, View: WalkPart, hides: ["commands", "seconds", "style"] });

@@ -1,1 +1,0 @@
-"""The body as a tree of joints with one degree of freedom each: what spline coordinates move."""

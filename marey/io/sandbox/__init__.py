@@ -1,1 +1,0 @@
-"""Readers that run in a child process, because the library below them may crash on a damaged file."""

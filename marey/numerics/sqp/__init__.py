@@ -1,1 +1,0 @@
-"""Sequential quadratic programming: sparse nonlinear programmes with many constraints."""

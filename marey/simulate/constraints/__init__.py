@@ -1,1 +1,0 @@
-"""Constraints of a figure in one step: ground, joint limits, pins, balls."""

@@ -1,1 +1,0 @@
-"""The quadratic programme of one constrained step."""
