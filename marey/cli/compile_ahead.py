@@ -50,7 +50,11 @@ def compile_ahead(verb: str) -> None:
 
 
 def start_compiler(
-    verbs: Sequence[str], number: int, of: int, variables: Mapping[str, str] | None = None, errors: int = subprocess.PIPE
+    verbs: Sequence[str],
+    number: int,
+    of: int,
+    variables: Mapping[str, str] | None = None,
+    errors: int = subprocess.PIPE,
 ) -> subprocess.Popen[bytes]:
     """Start a process that compiles its share of what verbs need, the last first.
 
