@@ -102,7 +102,7 @@ def mark_long_tests(items: list[pytest.Item]) -> None:
     """Give the mark ``long`` to what `long_tests.txt` names: half a second of processor time and more."""
     names = set((Path(__file__).parent / "long_tests.txt").read_text(encoding="utf-8").split())
     for item in items:
-        if f"{item.path.stem}::{item.name.partition('[')[0]}" in names:
+        if not names.isdisjoint(f"{item.path.stem}::{name}" for name in (item.name, item.name.partition("[")[0])):
             item.add_marker(pytest.mark.long)
 
 
