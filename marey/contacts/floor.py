@@ -10,6 +10,10 @@ import numpy as np
 from marey.base import FloatArray
 
 TILT_REACH_M: Final = 0.1  # [m] contacts spread over less than this say nothing about how the floor tilts
+MAX_TILT: Final = np.tan(np.radians(2.5))  # [-] floors of captures tilt by up to two degrees; more is a slope
+FLOOR_BAND_M: Final = 0.08  # [m] contacts within this of the most common height tell the floor
+PIT_M: Final = 0.2  # [m] contacts that are lower than that by more ...
+FLOOR_SHARE: Final = 0.1  # [-] ... and more than this share of all: the floor is there
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +44,36 @@ class FloorPlane:
 
 
 LEVEL_FLOOR: Final = FloorPlane(0.0, np.zeros(2))
+
+
+def fit_floor(at: FloatArray) -> FloorPlane:
+    """Plane under contacts ``(N, 3)`` [m] of a clip, before they are corrected; steps and boxes are not part of it."""
+    if not len(at):
+        return FloorPlane(0.0, np.zeros(2))
+    # The most common height, then a plane through what is near it
+    heights = np.sort(at[:, 1])
+    counts = np.searchsorted(heights, heights + FLOOR_BAND_M) - np.arange(len(heights))
+    low = float(heights[int(np.argmax(counts))])
+    # A ladder or a platform on which one stands most of the time is not the floor
+    while (below := int(np.searchsorted(heights, low - PIT_M))) > FLOOR_SHARE * len(heights):
+        low = float(heights[int(np.argmax(counts[:below]))])
+    near = at[(at[:, 1] >= low) & (at[:, 1] <= low + FLOOR_BAND_M)]
+    plane = _limit_tilt(FloorPlane.fit(near), near)
+    for _ in range(2):
+        near = at[np.abs(at[:, 1] - plane.under(at)) < 0.5 * FLOOR_BAND_M]
+        if len(near) < 3:
+            break
+        plane = _limit_tilt(FloorPlane.fit(near), near)
+    return plane
+
+
+def _limit_tilt(plane: FloorPlane, points: FloatArray) -> FloorPlane:
+    """The plane, or one of the steepest tilt that a floor has through the middle of its points."""
+    tilt = float(np.linalg.norm(plane.slope))
+    if tilt <= MAX_TILT:
+        return plane
+    slope = plane.slope * (MAX_TILT / tilt)
+    return FloorPlane(float(np.median(points[:, 1] - points[:, [0, 2]] @ slope)), slope)
 
 
 def smooth_upper_envelope(needed: FloatArray, rate_hz: float, seconds: float = 0.10) -> FloatArray:

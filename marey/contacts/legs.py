@@ -21,7 +21,8 @@ from marey.contacts.feet import (
     edit_path,
     plant_foot,
 )
-from marey.contacts.floor import LEVEL_FLOOR, FloorPlane, smooth_upper_envelope
+from marey.contacts.floor import FLOOR_BAND_M, LEVEL_FLOOR, FloorPlane, fit_floor, smooth_upper_envelope
+from marey.contacts.knees import LONGEST, KneeLimit, solve_pelvis_rise
 from marey.contacts.limbs import (
     STRAIGHT,
     find_bend,
@@ -37,27 +38,13 @@ from marey.numerics import smoothstep
 from marey.skeleton import t_pose
 
 FORWARD: Final = np.array([0.0, 0.0, 1.0])
-MAX_TILT: Final = np.tan(np.radians(2.5))  # [-] floors of captures tilt by up to two degrees; more is a slope
-FLOOR_BAND_M: Final = 0.08  # [m] contacts within this of the most common height tell the floor
-PIT_M: Final = 0.2  # [m] contacts that are lower than that by more ...
-FLOOR_SHARE: Final = 0.1  # [-] ... and more than this share of all: the floor is there
 MAX_PELVIS: Final = 0.06  # [-] of the leg: the most that the pelvis is raised or lowered for the feet
 STRAIGHTNESS: Final = 0.01  # [-] slack of a leg, part of its length, up to which it counts as straight: 16 degrees
 MAX_DROP: Final = 0.15  # [-] of the leg: the most that it is lowered to bring plants within reach
 MAX_ROLL_RAD: Final = np.radians(8.0)  # [rad] legs that differ by more than 2.5 cm are no error of a capture
 MIN_HIP_WIDTH: Final = 0.05  # [-] of the leg: hips closer together than this are one joint
-KNEE_ROUNDS: Final = 12  # of Newton's method for the rise of the pelvis that knees ask for
-MAX_GIVE_M: Final = 0.02  # [m] the most that the pelvis gives in one of them
-RISE_S: Final = 0.02  # [s] smoothness of that rise
-RISE_TOL_M: Final = 1e-5  # [m] of its last step
-RISE_REST: Final = 1.0  # [-] weight that draws it to zero
-RISE_WEIGHT: Final = 1e6  # [-] of a knee that turns too fast: it is met to a thousandth
-STEP_MARGIN: Final = 0.95  # [-] of the turn that a knee is allowed: what the penalty leaves open
-LEAST_TURN_RAD: Final = 1e-3  # [rad] over which the slope of a knee is measured
-UPRIGHT: Final = 0.3  # [-] hip over ankle, part of their distance: less, and a leg does not carry
 PULL_ROUNDS: Final = 8  # of moving a plant to where its worst frame is within reach
 TILTED: Final = (0.2, 0.1)  # [-] level part of a leg, squared: more upright, and from so much more on, it is pulled
-LONGEST: Final = 0.9999  # [-] of both bones: the farthest that a foot in contact is from its hip
 MAX_HEEL_RAD: Final = np.radians(25.0)  # [rad] the most that a heel is raised to reach a plant
 HEEL_RAD_PER_S: Final = np.radians(180.0)  # [rad/s] how fast it is: slower than feet turn in walks
 HEEL_GAIN: Final = 0.03  # [m/rad] a heel whose rise brings the ankle nearer by less is not raised
@@ -109,7 +96,10 @@ class PlantedFeet:
             side: calibrate_foot(_trace_foot(stand, shape, rate_hz, settings), shape, modes[side])
             for side, shape in shapes.items()
         }
-        floor = _fit_floor(paths, shapes, modes) if floor is None else floor
+        if floor is None:
+            soles = {side: shapes[side].points(path.R_world_ankle, path.R_world_toes) for side, path in paths.items()}
+            stood = [(paths[s].ankle + soles[s].at(modes[s]))[modes[s] != FREE] for s in paths]
+            floor = fit_floor(np.concatenate(stood))
         if edit is not None:
             paths = {
                 side: edit_path(path, shapes[side], modes[side], side, edit, rate_hz, settings.ease_s)
@@ -270,8 +260,8 @@ class PlantedFeet:
         its knee eases out of contact, and no knee steps farther than the source's does at most
         (``HoldSettings.step_share``, ``step_rad``).
         """
-        knees = {side: _KneeLimit.measure(risen, side, self.modes[side], self.settings) for side in goals}
-        risen = risen.raise_by(_solve_rise(risen, goals, knees, self.rate_hz))
+        knees = {side: KneeLimit.measure(risen, side, self.modes[side], self.settings) for side in goals}
+        risen = risen.raise_by(solve_pelvis_rise(risen, goals, knees, self.rate_hz))
         ankles: dict[str, FloatArray] = {}
         for side, goal in goals.items():
             knee, hip = knees[side], risen.at(risen.leg(side).upper)
@@ -374,109 +364,6 @@ class PlantedFeet:
         return smooth_upper_envelope(drop, self.rate_hz, self.settings.drop_s) if drop.any() else drop
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _KneeLimit:
-    """How fast a knee may turn."""
-
-    is_held: BoolArray  # (F,) its foot is in contact
-    bones: tuple[FloatArray, FloatArray]  # (F,) [m] thigh and shank
-    natural: FloatArray  # (F,) [rad] flexion before feet are planted
-    step: float  # [rad] the most from frame to frame
-
-    @classmethod
-    def measure(cls, stand: BodyPosture, side: str, modes: IntArray, settings: HoldSettings) -> _KneeLimit:
-        hip, knee, ankle = stand.leg_path(side)
-        bones = (np.linalg.norm(knee - hip, axis=-1), np.linalg.norm(ankle - knee, axis=-1))
-        natural = measure_flexion(np.linalg.norm(ankle - hip, axis=-1), *bones)
-        step = settings.step_share * float(np.abs(np.diff(natural)).max(initial=0.0)) + settings.step_rad
-        return cls(modes != FREE, bones, natural, step)
-
-
-def _measure_hip_slope(
-    flexion: FloatArray, turn: FloatArray, height: FloatArray, far: FloatArray, knee: _KneeLimit, part: slice
-) -> FloatArray:
-    """How much a knee bends for the height of its hip ``(N,)`` [rad/m], along the chord to ``turn`` [rad] from here."""
-    bones = (knee.bones[0][part], knee.bones[1][part])
-    turned = np.maximum(flexion + turn, 0.0)
-    level = far**2 - height**2
-    moved = np.sqrt(np.maximum(measure_length(turned, *bones) ** 2 - level, 0.0)) - height
-    return np.where(np.abs(moved) > 1e-9, (turned - flexion) / np.where(np.abs(moved) > 1e-9, moved, 1.0), 0.0)
-
-
-def _solve_rise(
-    stand: BodyPosture, goals: Mapping[str, FootPath], knees: Mapping[str, _KneeLimit], rate_hz: float
-) -> FloatArray:
-    r"""Smoothest rise of the pelvis ``(F,)`` [m] after which standing knees turn no faster than they may.
-
-    .. math:: \min_d \sum_t \rho\,d_t^2 + \tau^4\,\ddot d_t^2 \quad\text{with}\quad
-        |\phi_{t+1}(d_{t+1}) - \phi_t(d_t)| \le \omega
-
-    for the flexion :math:`\phi` of each leg in contact. Newton's steps for a quadratic penalty: where a knee turns too
-    fast or a leg is too short, its linearised excess is one row of weight ``RISE_WEIGHT``; each step is one banded
-    solve for the whole clip. A leg that lies or kneels more than it stands says nothing.
-    """
-    from scipy.linalg import solveh_banded
-
-    frames = len(stand.roots)
-    rise, bend = np.zeros(frames), (RISE_S * rate_hz) ** 4
-    binds = {side: np.zeros(max(frames - 1, 0), dtype=np.bool_) for side in knees}
-    aways = {side: stand.at(stand.leg(side).upper) - goal.ankle for side, goal in goals.items()}
-    for _ in range(KNEE_ROUNDS if frames > 2 else 0):
-        band, right, is_done = np.zeros((3, frames)), np.zeros(frames), True
-        rows: dict[str, tuple[FloatArray, FloatArray, FloatArray]] = {}
-        for side, knee in knees.items():
-            height = aways[side][:, 1] + rise
-            far = np.sqrt(aways[side][:, 0] ** 2 + aways[side][:, 2] ** 2 + height**2)
-            flexion, carries = measure_flexion(far, *knee.bones), height > UPRIGHT * far
-            step = np.diff(flexion)
-            excess = np.abs(step) - STEP_MARGIN * knee.step
-            # Flexion by the height of the hip, as the chord from here to where each frame has taken its half
-            half = 0.5 * np.sign(step) * np.maximum(excess, LEAST_TURN_RAD)
-            before, after = (
-                np.where(
-                    carries[part], _measure_hip_slope(flexion[part], turn, height[part], far[part], knee, part), 0.0
-                )
-                for part, turn in ((slice(None, -1), half), (slice(1, None), -half))
-            )
-            before, after = -np.sign(step) * before, np.sign(step) * after
-            # From each frame in contact to the next: a foot may leave there, but one that lands strikes
-            binds[side] |= (excess > 0.0) & knee.is_held[:-1]
-            weight = np.where(binds[side], RISE_WEIGHT / np.maximum(before**2 + after**2, 1e-12), 0.0)
-            wanted = before * rise[:-1] + after * rise[1:] - excess
-            rows[side] = before, after, wanted
-            band[2, :-1] += weight * before**2
-            band[2, 1:] += weight * after**2
-            band[1, 1:] += weight * before * after
-            right[:-1] += weight * before * wanted
-            right[1:] += weight * after * wanted
-            # Within reach, or as near to it as without the rise
-            reach_m = LONGEST * (knee.bones[0] + knee.bones[1])
-            short = far - np.maximum(reach_m, np.linalg.norm(aways[side], axis=-1))
-            nearer = np.where(knee.is_held & carries & (short > 0.0), height / np.maximum(far, 1e-9), 0.0)
-            band[2] += RISE_WEIGHT * nearer**2
-            right += RISE_WEIGHT * nearer * (nearer * rise - short)
-            is_done = is_done and not nearer.any() and not binds[side].any()
-        if is_done:
-            break
-        # Second differences, squared, as in spread_corrections
-        band[2] += RISE_REST
-        band[2, :-2] += bend
-        band[2, 1:-1] += 4.0 * bend
-        band[2, 2:] += bend
-        band[1, 1:-1] -= 2.0 * bend
-        band[1, 2:] -= 2.0 * bend
-        band[0, 2:] += bend
-        solved = solveh_banded(band, right, check_finite=False)
-        # A row stays while the others would break it
-        for side, (before, after, wanted) in rows.items():
-            binds[side] &= before * solved[:-1] + after * solved[1:] > wanted
-        change = np.clip(solved - rise, -MAX_GIVE_M, MAX_GIVE_M)
-        rise = rise + change
-        if np.abs(change).max() < RISE_TOL_M:
-            break
-    return rise
-
-
 def _limit_toes(source: SO3, turned: SO3, is_known: BoolArray, settings: HoldSettings) -> FloatArray:
     """Turned toes ``(F, 4)``: as they are in contact, and elsewhere turned little faster than those of the source."""
     change: FloatArray = (source.inverse() @ turned).log()
@@ -518,41 +405,3 @@ def _trace_foot(stand: BodyPosture, shape: FootGeometry, rate_hz: float, setting
     bend = (R_ankle.inverse() @ stand.frame(shape.toes)).log()
     smooth = spread_corrections(bend, np.ones(len(bend)), rate_hz, 1.0 / (2.0 * np.pi * settings.toe_hz), rest=0.0)
     return FootPath(ankle, R_ankle, R_ankle @ SO3.exp(smooth))
-
-
-def _fit_floor(
-    paths: Mapping[str, FootPath], shapes: Mapping[str, FootGeometry], modes: Mapping[str, IntArray]
-) -> FloorPlane:
-    """Plane under the plants of a clip, before they are corrected; steps and boxes are not part of it."""
-    touched: list[FloatArray] = []
-    for side, path in paths.items():
-        points = shapes[side].points(path.R_world_ankle, path.R_world_toes)
-        at = (path.ankle + points.at(modes[side]))[modes[side] != FREE]
-        touched.append(at)
-    at = np.concatenate(touched)
-    if not len(at):
-        return FloorPlane(0.0, np.zeros(2))
-    # The most common height, then a plane through what is near it
-    heights = np.sort(at[:, 1])
-    counts = np.searchsorted(heights, heights + FLOOR_BAND_M) - np.arange(len(heights))
-    low = float(heights[int(np.argmax(counts))])
-    # A ladder or a platform on which one stands most of the time is not the floor
-    while (below := int(np.searchsorted(heights, low - PIT_M))) > FLOOR_SHARE * len(heights):
-        low = float(heights[int(np.argmax(counts[:below]))])
-    near = at[(at[:, 1] >= low) & (at[:, 1] <= low + FLOOR_BAND_M)]
-    plane = _limit_tilt(FloorPlane.fit(near), near)
-    for _ in range(2):
-        near = at[np.abs(at[:, 1] - plane.under(at)) < 0.5 * FLOOR_BAND_M]
-        if len(near) < 3:
-            break
-        plane = _limit_tilt(FloorPlane.fit(near), near)
-    return plane
-
-
-def _limit_tilt(plane: FloorPlane, points: FloatArray) -> FloorPlane:
-    """The plane, or one of the steepest tilt that a floor has through the middle of its points."""
-    tilt = float(np.linalg.norm(plane.slope))
-    if tilt <= MAX_TILT:
-        return plane
-    slope = plane.slope * (MAX_TILT / tilt)
-    return FloorPlane(float(np.median(points[:, 1] - points[:, [0, 2]] @ slope)), slope)
