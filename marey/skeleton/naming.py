@@ -182,7 +182,7 @@ _IGNORED: Final = frozenset((
     "end", "site", "nub", "tip", "prop", "weapon", "tail", "skirt", "backpack", "camera", "cape", "coat",
     "control", "ctrl",
 ))  # fmt: skip
-_TWISTS: Final = frozenset({"twist", "roll"})
+_TWISTS: Final = ("twist", "roll")  # also as the end of a word: "upperarmtwist1", "leftarmroll"
 _HELPERS: Final = frozenset({"ik", "pole", "target", "effector", "eff", "helper", "ctrl", "control", "camera"})
 
 # words of each part; several habits of the same thing
@@ -224,7 +224,7 @@ def parse_joint_name(name: str, prefix: str = "") -> tuple[str, str]:
     side, rest = _find_side(words)
     if not side:
         side = next((side for side, pattern in _FOREIGN_SIDES.items() if pattern.search(tail)), "")
-    if any(word in _IGNORED for word in words):
+    if any(word in _IGNORED or word.endswith(_TWISTS) for word in words):
         return side, ""
     # The part whose word is the whole text, else the one with the longest word in it
     text = "".join(word for word in rest if not word.isdigit())
@@ -239,7 +239,7 @@ def parse_joint_name(name: str, prefix: str = "") -> tuple[str, str]:
 @lru_cache(maxsize=4096)  # the search for limbs asks for one joint again and again
 def is_twist(name: str) -> bool:
     """Tell whether a name is that of a joint that only shares the twist of a long bone."""
-    return any(word.lower() in _TWISTS for word in _WORD.findall(name))
+    return any(word.lower().endswith(_TWISTS) for word in _WORD.findall(name))
 
 
 def is_helper(name: str) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from oracles.bvh_dialects import DIALECTS
 from oracles.odd_bvh import MUST, RESTS, TREES, UNIT_M, OddFile, draw_file
+from oracles.tool_exports import EXPORTS, draw_export
 
 from marey import samples
 from marey.io import load
@@ -52,6 +53,16 @@ def check_file(folder: Path, drawn: OddFile) -> None:
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_names_of_any_tool(tmp_path, dialect):
     check_file(tmp_path, draw_file(walk(), np.random.default_rng(1), dialect=dialect, tree="plain", rest="T"))
+
+
+@pytest.mark.parametrize("tool", EXPORTS)
+def test_exports_of_named_tools(tmp_path, tool):
+    check_file(tmp_path, draw_export(walk(), tool, np.random.default_rng(1), frames="all", facing="90"))
+
+
+@pytest.mark.parametrize("prop", ["root before", "root after"])
+def test_a_prop_with_a_root_of_its_own_is_not_the_clip(tmp_path, prop):
+    check_file(tmp_path, draw_export(walk(), "optitrack", np.random.default_rng(2), prop=prop, frames="all"))
 
 
 @pytest.mark.parametrize("tree", TREES)

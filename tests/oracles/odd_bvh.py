@@ -152,6 +152,7 @@ class Draft(StudioRig):
     """A rig whose nodes are found by role."""
 
     names: dict[str, str]
+    words: tuple[str, str] = SIDES  # how a name says left and right
 
     def node(self, role: str) -> StudioNode:
         """Return the node of a role."""
@@ -607,7 +608,8 @@ def write_text(rig: Draft, rng: Rng, choices: dict[str, str], unit_m: float, up:
         )
     )
     choices["text"] = style
-    head, tail = text.split("MOTION")
+    head, tail = text.split("\nMOTION\n")
+    head, tail = head + "\n", "\n" + tail
     if style == "crlf":
         text = text.replace("\n", "\r\n")
     elif style == "cr":
@@ -634,7 +636,7 @@ def write_text(rig: Draft, rng: Rng, choices: dict[str, str], unit_m: float, up:
                 lines.append(line)
         text = "\n".join(lines)
     elif style == "blank lines":
-        text = text.replace("MOTION", "\n\nMOTION\n").replace("\n}", "\n\n}")
+        text = text.replace("\nMOTION\n", "\n\n\nMOTION\n\n").replace("\n}", "\n\n}")
     elif style == "tabs":
         text = head + "MOTION" + tail.replace(" ", "\t").replace("Frame\tTime", "Frame Time")
     elif style == "tight":
@@ -652,7 +654,7 @@ def write_text(rig: Draft, rng: Rng, choices: dict[str, str], unit_m: float, up:
 
 def _scale_lengths(text: str, factor: float, is_last: bool) -> str:
     """Scale offsets and positions; with ``is_last``, position channels follow the rotations."""
-    head, tail = text.split("MOTION")
+    head, tail = text.split("\nMOTION\n")
     lines, columns, moves = [], 0, []
     for line in head.split("\n"):
         words = line.split()
@@ -666,7 +668,7 @@ def _scale_lengths(text: str, factor: float, is_last: bool) -> str:
             if count == 6 and is_last:
                 line = pad + f"CHANNELS 6 {' '.join(words[5:])} {' '.join(words[2:5])}"
         lines.append(line)
-    _, frames, time, *rows = tail.split("\n")
+    frames, time, *rows = tail.split("\n")
     table = np.array([[float(x) for x in row.split()] for row in rows if row.strip()])
     table[:, moves] *= factor
     if is_last:
@@ -675,7 +677,7 @@ def _scale_lengths(text: str, factor: float, is_last: bool) -> str:
             order[start : start + 6] = [start + 3, start + 4, start + 5, start, start + 1, start + 2]
         table = table[:, order]
     body = "\n".join(" ".join(f"{x:.6f}" for x in row) for row in table)
-    return "\n".join(lines) + f"MOTION\n{frames}\n{time}\n{body}\n"
+    return "\n".join(lines) + f"\nMOTION\n{frames}\n{time}\n{body}\n"
 
 
 def draw_file(clip: Motion, rng: Rng, **fixed: str) -> OddFile:

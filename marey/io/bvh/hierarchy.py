@@ -23,7 +23,7 @@ from marey.io.scene.clip import choose_clip, name_clips
 from marey.io.text import TextFile, is_decimal_comma, make_printable, parse_float, plural, read_text
 from marey.io.vertical_axis import to_world
 from marey.motion import Motion
-from marey.skeleton import MAX_JOINTS, Skeleton, SkeletonDraft
+from marey.skeleton import MAX_JOINTS, Skeleton, SkeletonDraft, assess_anatomy
 
 CHANNELS: Final = tuple(f"{axis}{kind}" for kind in ("position", "rotation") for axis in "XYZ")
 MAX_OFFSET: Final = 1e9  # file units; keeps every later product finite
@@ -33,6 +33,7 @@ _CHANNEL: Final = {
     **{f"{axis}translation": f"{axis.upper()}position" for axis in "xyz"},
     **{f"{axis}scale": f"{axis.upper()}scale" for axis in "xyz"},
 }
+MOST_ASKED: Final = 16  # characters of a file of which it is asked whether they are human
 MOST_CHANNELS: Final = 9  # of a joint: positions, rotations, scales
 _REMARK: Final = re.compile(r"#(?!!)|//")  # "#!" begins an AMC file
 _POINT: Final = re.compile(rb"\d\.\d")
@@ -346,9 +347,12 @@ def read_tree(text: TextFile, clip: str | int | None = None) -> tuple[BvhTree, i
     """
     start, stop = find_motion(text)
     try:
-        names = _name_characters(text.data[:start], Path(text.path).stem)
-        chosen, notes = choose_clip(text.path, names, clip, lambda _: True)
-        tree = _interpret_header(text.data[:start], chosen)
+        head = text.data[:start]
+        names = _name_characters(head, Path(text.path).stem)
+        chosen, notes = choose_clip(text.path, names, clip, lambda i: i == _find_body(head))
+        tree = _interpret_header(head, chosen)
+        if tree.layout.num_channels == 0:
+            raise FormatError("no joint has channels", "", head.count(b"\n") + 1, "Add a CHANNELS line to each joint.")
         return (replace(tree, notes=(*tree.notes, *notes)) if notes else tree), stop
     except FormatError as error:
         raise FormatError(error.what, text.path, error.line, error.fix) from None
@@ -365,6 +369,17 @@ def _name_characters(head: bytes, stem: str) -> tuple[str, ...]:
     header = parse_header(TextFile("", head))
     roots = [name for name, parent in zip(header.names, header.parents, strict=True) if parent < 0]
     return (stem,) if len(roots) == 1 else name_clips(roots)
+
+
+@lru_cache(maxsize=64)
+def _find_body(head: bytes) -> int:
+    """The first character that is human, else the first that is no prop: a ball may have a root before the person's."""
+    parents = parse_header(TextFile("", head)).parents
+    roots = [*(j for j, parent in enumerate(parents) if parent < 0), len(parents)]
+    sizes = np.diff(roots)
+    large = np.flatnonzero(2 * sizes >= sizes.max()).tolist()
+    humans = (i for i in large[:MOST_ASKED] if assess_anatomy(_interpret_header(head, i).raw).is_human)
+    return next(humans, large[0])
 
 
 @lru_cache(maxsize=64)
@@ -392,8 +407,6 @@ def _interpret_header(head: bytes, character: int) -> BvhTree:
     header.end_sites = [(joint - a, tip) for joint, tip in header.end_sites if a <= joint < b]
     layout = ChannelMap.from_names(header.channels)
     names, warnings = _make_names_unique(header.names)
-    if layout.num_channels == 0:
-        raise FormatError("no joint has channels", "", head.count(b"\n") + 1, "Add a CHANNELS line to each joint.")
     # A joint's tip is its first end site, for a dict keeps the last of equal keys
     draft = SkeletonDraft("bvh", names, header.parents, list(header.offsets), dict(list(reversed(header.end_sites))))
     raw = draft.build()
