@@ -527,8 +527,7 @@ def add_direction_terms(
             rest = rate * float(lines[layer + 1] @ (places[layer + 1] - places[layer])) if layer < last else 0.0
             if constraint.kind == PICK:
                 reach = roads.hand[:, [0, 2]] - roads.root[:, :2]
-                far = np.hypot(reach[:, 0], reach[:, 1])[:, None]
-                heading = np.arctan2(reach[:, 0], reach[:, 1])[:, None]
+                far, heading = np.hypot(reach[:, 0], reach[:, 1])[:, None], np.arctan2(reach[:, 0], reach[:, 1])[:, None]
                 turns = np.abs(wrap_angles(heading + yaw - np.arctan2(bend[0], bend[1])))
                 lead = far * np.cos(np.minimum(turns + 0.5 * width, np.pi)) - constraint.tolerance_m
                 x = places[layer, 0] - far * np.sin(heading + yaw)

@@ -225,12 +225,12 @@ class SearchProblem:
     def with_direction_bounds(self) -> SearchProblem:
         """The same with a bound that knows of turns, where it is to end turned away from how it began."""
         heading, wanted = self.sketch.start.heading_deg, self.constraints[-1].heading_rad
-        if self.heuristic not in DIRECTIONAL_HEURISTICS:
+        if self.heuristic not in DIRECTIONAL_HEURISTICS or self.made.blends is not None:
             return self
-        is_turned = heading is not None and np.cos(wanted - np.deg2rad(heading)) <= np.cos(DIRECTION_CHANGE_RAD)
         # Lines from constraint to constraint, where no path is drawn and there is something to do on the way
-        is_free = self.sketch.path is None and len(self.constraints) > 1 and self.made.blends is None
-        has_lines = is_free and not is_turned and all(w.kind != STEP for w in self.constraints)
+        is_free = self.sketch.path is None and len(self.constraints) > 1
+        has_lines = is_free and all(w.kind != STEP for w in self.constraints)
+        is_turned = heading is not None and np.cos(wanted - np.deg2rad(heading)) <= np.cos(DIRECTION_CHANGE_RAD)
         if not has_lines and not is_turned:
             return self
         roads, rates, start = self.made.roads, self.made.rates, self.sketch.start.position if has_lines else None
