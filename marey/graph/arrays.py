@@ -155,7 +155,6 @@ class HeuristicTerms(NamedTuple):
     rest: FloatArray = NO_REST  # (L, N) least cost left once a constraint is met; (0, 0): not known
     final: FloatArray = NO_FINAL  # (N,) cost that is still to come where the search ends; (0,): nothing
     turned: FloatArray = NO_TABLE  # (L, N, B) cost by direction of the anchor, at the last rate; B is 0: not known
-    ahead: FloatArray = NO_REST  # (L, 3) its way left is replaced by this plane, a x + b z + c [cost]; (0, 0): it is not
 
 
 SEARCH_STATE: Final = np.dtype(

@@ -98,10 +98,7 @@ def evaluate_heuristic(
     turns = terms.turned.shape[2]
     if turns > 0:
         turn = int((yaw + np.pi + BIN_SHIFT) / (2.0 * np.pi) * turns) % turns
-        left, ahead = rate[-1] * way, terms.ahead
-        if len(ahead) > 0:
-            left = ahead[met, 0] * x + ahead[met, 1] * z + ahead[met, 2]
-        best = max(best, left + terms.turned[met, node, turn])
+        best = max(best, rate[-1] * way + terms.turned[met, node, turn])
     return best
 
 

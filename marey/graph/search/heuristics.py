@@ -175,8 +175,6 @@ ZIGZAG_FACTOR: Final = float(
     np.sqrt(2.0)
 )  # [-] slope of an interpolant of values that differ by their distance at most
 NUM_DIRECTION_BINS: Final = 60  # direction bins of a bound
-NUM_FINE_BINS: Final = 120  # the same where the way left is measured along lines
-PICK_ROOM_M: Final = 0.08  # [m] by which the root of a pick may be off: moved footsteps, and joins of clips
 NEIGHBOUR_BINS: Final = 2  # by which moved footsteps turn at most
 MAX_SWEEPS: Final = 2000
 FOOTING_STEP_M: Final = 0.01  # [m] at which water is looked for dry ground,
@@ -474,21 +472,15 @@ def _dearest_event_cost(
 
 def add_direction_terms(
     roads: SearchGraph, rates: CostRates, constraints: Sequence[SketchConstraint], layers: ConstraintLayers,
-    terms: HeuristicTerms, ground: GroundGrid, start: Sequence[float] | None = None,
+    terms: HeuristicTerms,
 ) -> HeuristicTerms:  # fmt: skip
-    r"""Terms that know how the anchor is turned: they include the cost of turning to the target directions.
+    """Terms of "cycle" that know how the anchor is turned: they include the cost of turning to the target directions.
 
-    With ``start`` (x, z) the way left to constraint m is measured along the line to it from the one before,
-    :math:`h = \lambda u_m (p_m - x) + \varphi_m(s, \psi)`: an edge counts for as much as it leads that way from its
-    direction :math:`\psi`, so that whoever faces a table and has to walk off sideways pays for the turn; and a pick is
-    met only in directions in which the root, a reach away from the object, is on free ground. Without it the way left
-    is that of "cycle" whatever the direction.
-
-    Directions are binned; an edge may lead to the two bins in which its turn can end, and counts as in the best
-    direction of its bin, so that the bound is below what it stands for.
+    Directions are binned; an edge may lead to the two bins in which its turn can end, so that the bound is
+    below what it stands for.
     """
-    states, count = len(roads.first) - 1, NUM_DIRECTION_BINS if start is None else NUM_FINE_BINS
-    width, bins, last = 2.0 * np.pi / count, np.arange(count), len(constraints) - 1
+    states, width = len(roads.first) - 1, 2.0 * np.pi / NUM_DIRECTION_BINS
+    bins = np.arange(NUM_DIRECTION_BINS)
     # Each edge turns by one or two bins
     exact = roads.delta[:, 2] / width
     low = np.floor(exact + 1e-9).astype(np.int64)
@@ -496,73 +488,31 @@ def add_direction_terms(
     edge = np.concatenate([np.arange(len(low)), np.flatnonzero(high > low)])
     turn = np.concatenate([low, high[high > low]])
     # Graph of states times bins, sorted by start
-    begin = (roads.source[edge][:, None] * count + bins).ravel()
-    order = np.argsort(begin, kind="stable")
-    end = (bins + turn[:, None]) % count
-    target = (roads.target[edge][:, None] * count + end).ravel()[order]
-    edge, end = np.repeat(edge, count)[order], end.ravel()[order]
-    first = np.searchsorted(begin[order], np.arange(states * count + 1))
-    yaw = (bins + 0.5) * width - np.pi - BIN_SHIFT
-    # Way (E,) [m] and direction of the root along an edge, least cost per metre of a cycle, lines to the constraints
-    step = compose_planar(roads.delta, roads.root[roads.target])[:, :2] - roads.root[roads.source, :2]
-    way, side = np.hypot(step[:, 0], step[:, 1]), np.arctan2(step[:, 0], step[:, 1])
-    rate, places = terms.rate[-1], np.array([(w.place[0], w.place[2]) for w in constraints])
-    lines = np.zeros((last + 1, 2))
-    if start is not None:
-        rate = LEG_RATE_FRACTIONS[-1] * measure_rates(roads, way + 1e-6).cycle
-        lines = np.diff(np.vstack([start, places]), axis=0)
-        lines /= np.maximum(np.linalg.norm(lines, axis=1, keepdims=True), 1e-9)
-    after, turned = np.zeros((states, count)), np.empty((last + 1, states, count))
-    own = yaw[begin[order] % count]
+    start = (roads.source[edge][:, None] * NUM_DIRECTION_BINS + bins).ravel()
+    order = np.argsort(start, kind="stable")
+    end = (bins + turn[:, None]) % NUM_DIRECTION_BINS
+    target = (roads.target[edge][:, None] * NUM_DIRECTION_BINS + end).ravel()[order]
+    edge, end = np.repeat(edge, NUM_DIRECTION_BINS)[order], end.ravel()[order]
+    first = np.searchsorted(start[order], np.arange(states * NUM_DIRECTION_BINS + 1))
+    cost = (roads.cost - terms.rate[-1] * rates.length)[edge]
+    after, turned = np.zeros(states * NUM_DIRECTION_BINS), np.empty((len(constraints), states, NUM_DIRECTION_BINS))
     # Potentials from the last constraint to the first
-    for layer in range(last, -1, -1):
-        meets, constraint = layers.meets[layer], constraints[layer]
-        hits, gain = meets[edge], rates.length[edge]
-        if start is not None:
-            # What of the way leads along the line, at most in this bin
-            off = np.abs(wrap_angles(own + side[edge] - np.arctan2(lines[layer, 0], lines[layer, 1])))
-            gain = way[edge] * np.cos(np.maximum(off - 0.5 * width, 0.0))
-            # Where it is met the line changes to the next one
-            bend = (lines[layer + 1] if layer < last else np.zeros(2)) - lines[layer]
-            rest = rate * float(lines[layer + 1] @ (places[layer + 1] - places[layer])) if layer < last else 0.0
-            if constraint.kind == PICK:
-                reach = roads.hand[:, [0, 2]] - roads.root[:, :2]
-                far, heading = np.hypot(reach[:, 0], reach[:, 1])[:, None], np.arctan2(reach[:, 0], reach[:, 1])[:, None]
-                turns = np.abs(wrap_angles(heading + yaw - np.arctan2(bend[0], bend[1])))
-                lead = far * np.cos(np.minimum(turns + 0.5 * width, np.pi)) - constraint.tolerance_m
-                x = places[layer, 0] - far * np.sin(heading + yaw)
-                z = places[layer, 1] - far * np.cos(heading + yaw)
-                room = constraint.tolerance_m + 0.5 * width * float(far.max()) + PICK_ROOM_M
-                after = np.where(_is_free_near(ground, x, z, room), after, np.inf)
-            else:
-                lead = -meeting_reach(roads, meets, constraint)
-            after = after + rest + rate * (np.hypot(*bend) * lead - constraint.slack_m)
+    for layer in range(len(constraints) - 1, -1, -1):
+        meets, constraint = layers.meets[layer][edge], constraints[layer]
         if constraint.kind == REACH and not np.isnan(constraint.heading_rad):
             # Only edges that end in a direction bin compatible with the target heading of the root meet it
-            middle = yaw[end] + roads.root[roads.target[edge], 2] - constraint.heading_rad
-            hits = hits & (np.abs(wrap_angles(middle)) <= HEADING_TOL + 0.5 * width + 1e-9)
+            middle = (
+                (end + 0.5) * width - np.pi - BIN_SHIFT + roads.root[roads.target[edge], 2] - constraint.heading_rad
+            )
+            meets &= np.abs(wrap_angles(middle)) <= HEADING_TOL + 0.5 * width + 1e-9
         if constraint.slack_m > 0.0:
             # Moved footsteps may end in the neighbours of a bin: the least of them
-            spread = NEIGHBOUR_BINS * count // NUM_DIRECTION_BINS
-            after = np.minimum.reduce([np.roll(after, step, axis=1) for step in range(-spread, spread + 1)])
-        cost = roads.cost[edge] - rate * gain
-        value, _ = compute_potentials(first, target, cost, hits, roads.apart[edge], after.ravel(), MAX_SWEEPS)
-        after = turned[layer] = value.reshape(states, count)
-    if start is None:
-        return terms._replace(turned=turned)
-    ahead = rate * np.column_stack([-lines, np.sum(lines * places, axis=1)])
-    return terms._replace(turned=turned, ahead=ahead)
-
-
-def _is_free_near(ground: GroundGrid, x: FloatArray, z: FloatArray, room_m: float) -> BoolArray:
-    """Whether there is a free cell within some distance of places."""
-    from scipy.ndimage import distance_transform_edt  # pyright: ignore[reportUnknownVariableType]
-
-    away = GRID_CELL_M * np.asarray(distance_transform_edt(~ground.free))
-    height, width = away.shape
-    row = np.clip(((z - ground.origin[1]) / GRID_CELL_M).astype(np.int64), 0, height - 1)
-    column = np.clip(((x - ground.origin[0]) / GRID_CELL_M).astype(np.int64), 0, width - 1)
-    return away[row, column] <= room_m + REACH_CELLS * GRID_CELL_M
+            own = after.reshape(-1, NUM_DIRECTION_BINS)
+            near = [np.roll(own, step, axis=1) for step in range(-NEIGHBOUR_BINS, NEIGHBOUR_BINS + 1)]
+            after = np.minimum.reduce(near).ravel()
+        after, _ = compute_potentials(first, target, cost, meets, roads.apart[edge], after, MAX_SWEEPS)
+        turned[layer] = after.reshape(states, NUM_DIRECTION_BINS)
+    return terms._replace(turned=turned)
 
 
 def order_diverse_edges(

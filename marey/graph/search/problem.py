@@ -19,7 +19,6 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, IntArray
 from marey.graph.arrays import (
     PICK,
-    STEP,
     GridArrays,
     HeuristicTerms,
     SearchMemory,
@@ -225,18 +224,13 @@ class SearchProblem:
     def with_direction_bounds(self) -> SearchProblem:
         """The same with a bound that knows of turns, where it is to end turned away from how it began."""
         heading, wanted = self.sketch.start.heading_deg, self.constraints[-1].heading_rad
-        if self.heuristic not in DIRECTIONAL_HEURISTICS or self.made.blends is not None:
+        if self.heuristic not in DIRECTIONAL_HEURISTICS or heading is None or np.isnan(wanted):
             return self
-        # Lines from constraint to constraint, where no path is drawn and there is something to do on the way
-        is_free = self.sketch.path is None and len(self.constraints) > 1
-        has_lines = is_free and all(w.kind != STEP for w in self.constraints)
-        is_turned = heading is not None and np.cos(wanted - np.deg2rad(heading)) <= np.cos(DIRECTION_CHANGE_RAD)
-        if not has_lines and not is_turned:
+        if np.cos(wanted - np.deg2rad(heading)) > np.cos(DIRECTION_CHANGE_RAD):
             return self
-        roads, rates, start = self.made.roads, self.made.rates, self.sketch.start.position if has_lines else None
+        roads, rates = self.made.roads, self.made.rates
         layers = layer_distances(roads, self.constraints, self.ground)
-        terms = add_direction_terms(roads, rates, self.constraints, layers, self.terms, self.ground, start)
-        return replace(self, terms=terms)
+        return replace(self, terms=add_direction_terms(roads, rates, self.constraints, layers, self.terms))
 
     def with_assigned_hands(self, hands: Mapping[str, int]) -> SearchProblem:
         """The same with things taken and put down by given hands, if any is put down again."""
