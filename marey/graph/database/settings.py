@@ -68,6 +68,7 @@ class SearchSettings:
     jump_tolerance_m: float = 0.4  # within which a jump passes over its place
     leap_height_m: float = 0.3  # of boxes that are jumped over where they close the path
     body_radius_m: float = 0.25  # of a body that must not touch walls
+    table_radius_m: float = 0.18  # of a body that stands at a table, which is lower than elbows and shoulders
     arm_room_m: float = 0.12  # beside walls, for hands that swing, unless it closes the way
     foot_radius_m: float = 0.09  # half a sole: the middles of planted feet keep this far from water
     bank_m: float = 0.03  # and this much farther: joins and plants that are held move a foot by centimetres

@@ -19,7 +19,7 @@ from marey.lie import SO3
 from marey.motion import Motion, contact_positions
 from marey.numerics import smoothstep
 from marey.skeleton import contact_points
-from marey.world import Sketch
+from marey.world import Sketch, World, box_distance
 
 if TYPE_CHECKING:
     from marey.graph.motion_graph import MotionGraph
@@ -93,6 +93,8 @@ REACH_EASE_S: Final = 0.4  # [s] over which a hand leaves its own way, and comes
 NEAR_M: Final = 0.5  # [m] a pick farther off than this is for something else (hands of blends are elsewhere)
 HANDS: Final = {PICK_LEFT: "left_hand", PICK_RIGHT: "right_hand"}
 REACH_TOL_M: Final = 1e-4  # [m] to which inverse kinematics goes
+HAND_ROOM_M: Final = 0.02  # [m] between a palm and a table or box that it passes
+LIFT_ROUNDS: Final = 2  # a hand that is brought out at one frame may still be inside at those round it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,6 +136,36 @@ def refine_reaches(motion: Motion, reaches: Sequence[HandTarget]) -> Motion:
         frames = np.abs(np.arange(motion.num_frames) - reach.frame) / (REACH_EASE_S * motion.rate_hz)
         weight = 1.0 - smoothstep(frames)
         motion = replace(motion, rotations=motion.rotations @ SO3.exp(weight[:, None, None] * change))
+    return motion
+
+
+def lift_hands(motion: Motion, world: World) -> Motion:
+    """Bring hands out of tables and boxes, over the top or past the nearest side, whichever is the shorter way.
+
+    The deepest frame of each stay inside is corrected by :func:`refine_reaches`, which eases into it and out of it.
+    """
+    names = contact_points(motion.skeleton).names
+    for solid in (*world.tables, *world.boxes) * LIFT_ROUNDS:
+        for hand in HANDS.values():
+            point = contact_positions(motion)[:, names.index(hand)]
+            beside = box_distance(solid.position, solid.size, solid.heading_deg, point[:, 0], point[:, 2])
+            depth = np.minimum(HAND_ROOM_M - beside, solid.height_m + HAND_ROOM_M - point[:, 1])
+            inside = np.flatnonzero(depth > 0.0)
+            stays = np.split(inside, np.flatnonzero(np.diff(inside) > 1) + 1) if len(inside) else []
+            reaches: list[HandTarget] = []
+            for stay in stays:
+                frame = int(stay[np.argmax(depth[stay])])
+                # Outwards is up the slope of the distance
+                x, y, z = point[frame]
+                away = box_distance(
+                    solid.position, solid.size, solid.heading_deg, x + np.array([-1e-4, 1e-4, 0.0, 0.0]),
+                    z + np.array([0.0, 0.0, -1e-4, 1e-4]),
+                )  # fmt: skip
+                out = np.array([away[1] - away[0], 0.0, away[3] - away[2]])
+                is_up = solid.height_m - y < -beside[frame]
+                way = np.array([0.0, 1.0, 0.0]) if is_up else out / max(float(np.linalg.norm(out)), 1e-12)
+                reaches.append(HandTarget(frame, hand, point[frame] + depth[frame] * way))
+            motion = refine_reaches(motion, reaches)
     return motion
 
 
@@ -246,7 +278,7 @@ def _run_stages(
         for step, frame in zip(result.met, frames, strict=True)
         if step in targets
     ]
-    return refine_reaches(motion, reaches) if refine else motion, reaches, frames
+    return refine_reaches(lift_hands(motion, sketch.world), reaches) if refine else motion, reaches, frames
 
 
 def final_errors(graph: MotionGraph, result: SearchResult, sketch: Sketch) -> tuple[Motion, tuple[float, ...]]:

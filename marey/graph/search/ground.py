@@ -145,9 +145,11 @@ class GroundGrid:
         for wall in world.walls:
             walls = np.minimum(walls, segment_distance(wall.start, wall.end, X, Z) - 0.5 * wall.thickness_m)
         roomy = walls > settings.body_radius_m + settings.arm_room_m
-        for box in (*world.tables, *world.boxes):
-            walls = np.minimum(walls, box_distance(box.position, box.size, box.heading_deg, X, Z))
         free = walls > settings.body_radius_m
+        for boxes, radius_m in ((world.tables, settings.table_radius_m), (world.boxes, settings.body_radius_m)):
+            for box in boxes:
+                away = box_distance(box.position, box.size, box.heading_deg, X, Z)
+                walls, free = np.minimum(walls, away), free & (away > radius_m)
         if sketch.path is not None:
             half = 0.5 * sketch.corridor_m
             # Distance of cells to the path, computed only where it is less than half the corridor
