@@ -316,6 +316,9 @@ class _Tree:
             self.kids[parent].append(j)
             self.counts[parent] += self.counts[j]
             self.below[parent] = max(self.below[parent], self.lengths[j] + self.below[j])
+        # In the order of the file: of limbs that are drawn twice in one place, the first is the body's
+        for kids in self.kids:
+            kids.reverse()
 
     def match(self, a: int, b: int) -> tuple[float, tuple[int, ...], tuple[int, ...]]:
         """Longest chains of two branches whose bones agree in length: their likeness times length, and the chains."""

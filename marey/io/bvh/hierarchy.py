@@ -18,12 +18,21 @@ import numpy as np
 from marey.base import FloatArray, FormatError, IntArray
 from marey.io.binary import AnyPath
 from marey.io.conventions import CMU_UNIT_M, METRES, UnitGuess, estimate_stature, guess_body_unit
-from marey.io.euler import NONE, ChannelMap
+from marey.io.euler import NONE, ChannelMap, compose_euler
 from marey.io.scene.clip import choose_clip, name_clips
 from marey.io.text import TextFile, is_decimal_comma, make_printable, parse_float, plural, read_text
 from marey.io.vertical_axis import to_world
+from marey.lie import SO3, geodesic_distance
 from marey.motion import Motion
-from marey.skeleton import MAX_JOINTS, Skeleton, SkeletonDraft, assess_anatomy
+from marey.skeleton import (
+    MAX_JOINTS,
+    Skeleton,
+    SkeletonDraft,
+    assess_anatomy,
+    find_body_plan,
+    is_rest_pose,
+    joint_frames,
+)
 
 CHANNELS: Final = tuple(f"{axis}{kind}" for kind in ("position", "rotation") for axis in "XYZ")
 MAX_OFFSET: Final = 1e9  # file units; keeps every later product finite
@@ -273,7 +282,7 @@ def leading_rows(
     """How many rows at the start were not captured, and warnings and notes that say so."""
     warnings: list[str] = []
     notes: list[str] = []
-    dropped = int(_is_added_pose(channels, layout, is_known=profile == "cmu"))
+    dropped = int(_is_added_pose(channels, layout, raw, is_known=profile == "cmu"))
     if dropped:
         notes.append("frame 0 is a T-pose that was added to the capture; dropped (kept in source.dropped)")
     if profile != "cmu":
@@ -290,8 +299,8 @@ def leading_rows(
     return dropped + empty, warnings, notes
 
 
-def _is_added_pose(channels: FloatArray, layout: ChannelMap, *, is_known: bool) -> bool:
-    """Whole degrees, mostly zero, before the first captured frame: not a captured pose.
+def _is_added_pose(channels: FloatArray, layout: ChannelMap, raw: Skeleton, *, is_known: bool) -> bool:
+    """Whole degrees, mostly zero, or mirrored limbs, before the first captured frame: not a captured pose.
 
     A collection that is known to do so lets the pose stand where the capture begins; elsewhere the joints must jump out
     of it, as they do in no other frame.
@@ -300,14 +309,17 @@ def _is_added_pose(channels: FloatArray, layout: ChannelMap, *, is_known: bool) 
     if len(channels) < (2 if is_known else MIN_JUMPED) or not len(columns):
         return False
     turns = channels[0, columns]
-    if (turns != np.rint(turns)).any() or np.count_nonzero(turns) >= 0.2 * len(turns):
-        return False
+    is_typed = (turns == np.rint(turns)).all() and np.count_nonzero(turns) < 0.2 * len(turns)
     if is_known:
         places = layout.positions[0][layout.positions[0] != NONE]
-        return bool((channels[0, places] == channels[1, places]).all())
-    steps = np.diff(channels[: MAX_JUMPED + 1, columns], axis=0)
-    steps = np.abs(steps - 360.0 * np.rint(steps / 360.0))
-    return bool(steps[0].max() > FLIP_DEG and steps[0].mean() > JUMP * steps[1:].mean(axis=1).max())
+        return bool(is_typed and (channels[0, places] == channels[1, places]).all())
+    rotations = SO3(compose_euler(np.ascontiguousarray(channels[: MAX_JUMPED + 1]), layout.axes, layout.columns))
+    steps = np.degrees(geodesic_distance(rotations[1:], rotations[:-1]))
+    if steps[0].max() < FLIP_DEG or steps[0].mean() < JUMP * steps[1:].mean(axis=1).max():
+        return False
+    plan = None if is_typed else find_body_plan(raw)
+    points = joint_frames(raw, np.zeros((1, 3)), rotations.wxyz[:1])[0][0]
+    return bool(is_typed) or (plan is not None and is_rest_pose(plan, points))
 
 
 def joint_flips(motion: Motion) -> tuple[str, ...]:
