@@ -99,7 +99,7 @@ BLUR_M = 0.016  # [m] half the width over which the lift sets in ...
 TOUCH_M = 0.003  # [m] ... and that of the point of a standing foot that is not held
 SINK_S = 0.10  # [s] in which a foot that lands above the floor, as in a run, comes down ...
 SINK_M = 0.01  # [m] ... from no higher
-KNEE_MASS, ANKLE_MASS = 0.090, 0.036  # [-] of the body: 1.1 times thigh and shank, shank and foot of [DeLeva1996]_
+KNEE_MASS, ANKLE_MASS = 0.075, 0.030  # [-] of the body: 0.9 times thigh and shank, shank and foot of [DeLeva1996]_
 BROKEN_M = 0.002  # [m] a planted ankle farther from its goal is reported
 
 
