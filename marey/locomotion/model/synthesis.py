@@ -132,7 +132,7 @@ TRUNK_PART = (
 )
 TRUNK_LEVER = 0.18  # [-] of the leg: how far the centre of mass goes ahead for each radian of that
 CENTRE_PART = 1.05  # [-] of the leg: height of the centre of mass
-PRESSURE_PART = 1.25  # [-] of the way of a stance, that the pressure goes under the body; runs tip as gravity asks
+PRESSURE_PART = 0.95  # [-] of the way of a stance, that the pressure goes under the body; runs tip as gravity asks
 LOADED_PART = 0.94  # [-] of a stance: a foot that has just touched, or is about to leave, presses hardly at all
 FORCE_SKEW = 0.5  # [-] runs of 02, 09, 16 and 35: the middle of the force is 0.015 s before that of the stance
 SLOW_BOUNCE = 10.5  # [-] gravity over leg and squared cadence, beyond which slow steps bounce less than they could

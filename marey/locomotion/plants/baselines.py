@@ -30,15 +30,13 @@ from marey.lie.kernels import (
     unit,
     write_rotation,
 )
-from marey.locomotion.plants.hold import finish_foot, lower_root, read_ticks, tick_weights
+from marey.locomotion.plants.hold import finish_foot, move_root, read_ticks, tick_weights
 from marey.locomotion.plants.leg import (
     bend_direction,
-    get3,
     joint_in_world,
     leg_extension,
     saturate_length,
     set3,
-    write_leg_frames,
 )
 from marey.locomotion.plants.state import (
     ANKLE,
@@ -191,12 +189,10 @@ def hold_frame_priority(
 ) -> int:  # fmt: skip
     """Hold the feet of one character in one frame as :func:`hold_frame` does, by damped least squares."""
     flags, weights = 0, tick_weights(u)
-    drop = lower_root(weights, state, root)
-    p_root = get3(root)
+    move = move_root(weights, options, legs, state, root, rotations)
     for side in range(2):
         foot = state.feet[side]
-        write_leg_frames(foot, side, p_root, rotations, legs, options.scale)
-        target, turn, bend = read_ticks(foot, weights, drop)
+        target, turn, bend = read_ticks(foot, weights, move)
         ankle, miss = pose_leg_priority(foot, side, target, turn, legs, rotations)
         flags |= finish_foot(foot, side, planted, options, (ankle, miss, turn, bend), legs, rotations)
     return flags

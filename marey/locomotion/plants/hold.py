@@ -46,6 +46,7 @@ from marey.locomotion.plants.leg import (
     relax_toe_bend,
     set3,
     set4,
+    solve_leg,
     write_leg_frames,
     yaw_rotation,
 )
@@ -54,6 +55,7 @@ from marey.locomotion.plants.state import (
     ANKLE,
     FOOT_RECORD,
     HIP,
+    KNEE,
     PLANT_EASE_S,
     RUN_EASE_S,
     TOE,
@@ -97,6 +99,7 @@ BLUR_M = 0.016  # [m] half the width over which the lift sets in ...
 TOUCH_M = 0.003  # [m] ... and that of the point of a standing foot that is not held
 SINK_S = 0.10  # [s] in which a foot that lands above the floor, as in a run, comes down ...
 SINK_M = 0.01  # [m] ... from no higher
+KNEE_MASS, ANKLE_MASS = 0.075, 0.030  # [-] of the body: 0.9 times thigh and shank, shank and foot of [DeLeva1996]_
 BROKEN_M = 0.002  # [m] a planted ankle farther from its goal is reported
 
 
@@ -505,19 +508,46 @@ def hold_tick(
 
 
 @kernel
-def lower_root(weights: TickWeights, state: PlantState, root: FloatArray) -> float:
-    """Lower a root as far as the legs need; returns how far [m]."""
-    drop = 0.0
+def move_root(
+    weights: TickWeights, options: PlantOptions, legs: LegArrays, state: PlantState, root: FloatArray,
+    rotations: FloatArray,
+) -> Vector:  # fmt: skip
+    r"""Lower a root as far as the legs need, and write the frames of the raw legs; returns how far it moved [m].
+
+    The centre of mass of a runner goes on the path that gravity and the forces of its stances ask for. Knees and ankles
+    that are moved by :math:`\delta_k` and :math:`\delta_a` take it off that path, and the root takes it back, by
+
+    .. math:: -(1 + \epsilon) \sum (m_k \delta_k + m_a \delta_a)
+
+    with masses :math:`m` of the body ([DeLeva1996]_) and :math:`\epsilon` for legs that go along in part.
+    """
+    move = (0.0, 0.0, 0.0)
     for k in range(NUM_TICKS):
-        drop += weights[k] * state.drops[k]
-    root[1] -= drop
-    return drop
+        move = (0.0, move[1] - weights[k] * state.drops[k], 0.0)
+    lowered, sway, run = add3(get3(root), move), (0.0, 0.0, 0.0), run_share(options.ease_s)
+    for side in range(2):
+        foot = state.feet[side]
+        write_leg_frames(foot, side, lowered, rotations, legs, options.scale)
+        if run > 0.0:
+            target, _, _ = read_ticks(foot, weights, move)
+            hip, knee, ankle = row3(foot.origin, HIP), row3(foot.origin, KNEE), row3(foot.origin, ANKLE)
+            pole = rotate(quaternion_at(foot.world, HIP), row3(legs.pole, side))
+            upper, _, reached = solve_leg(hip, knee, ankle, target, pole)
+            thigh = subtract3(knee, hip)
+            sway = subtract3(sway, scale3(run * KNEE_MASS, subtract3(rotate(upper, thigh), thigh)))
+            sway = subtract3(sway, scale3(run * ANKLE_MASS, subtract3(reached, ankle)))
+    if run > 0.0:
+        for foot in state.feet:
+            for j in range(4):
+                set3(foot.origin[j], add3(row3(foot.origin, j), sway))
+    set3(root, add3(lowered, sway))
+    return add3(move, sway)
 
 
 @kernel
-def read_ticks(foot: FootState, weights: TickWeights, drop: float) -> tuple[Vector, Quaternion, float]:
-    """Target of an ankle [m], turn of its foot and bend [rad] of its toes, between ticks; the root has a ``drop``."""
-    target, tilt, bend = add3(row3(foot.origin, ANKLE), (0.0, drop, 0.0)), (0.0, 0.0, 0.0), 0.0
+def read_ticks(foot: FootState, weights: TickWeights, move: Vector) -> tuple[Vector, Quaternion, float]:
+    """Target of an ankle [m], turn of its foot and bend [rad] of its toes, between ticks; the root was moved."""
+    target, tilt, bend = subtract3(row3(foot.origin, ANKLE), move), (0.0, 0.0, 0.0), 0.0
     for k in range(NUM_TICKS):
         target = add3(target, scale3(weights[k], row3(foot.shifts, k)))
         tilt = add3(tilt, scale3(weights[k], row3(foot.turns, k)))
@@ -568,12 +598,10 @@ def hold_frame(
         Bits 0-3: effector is planned to stand. Bits 4, 5: a plant of the right, left foot is not kept.
     """
     flags, weights = 0, tick_weights(u)
-    drop = lower_root(weights, state, root)
-    p_root = get3(root)
+    move = move_root(weights, options, legs, state, root, rotations)
     for side in range(2):
         foot = state.feet[side]
-        write_leg_frames(foot, side, p_root, rotations, legs, options.scale)
-        target, turn, bend = read_ticks(foot, weights, drop)
+        target, turn, bend = read_ticks(foot, weights, move)
         ankle, miss = pose_leg(foot, side, target, turn, legs, rotations)
         flags |= finish_foot(foot, side, planted, options, (ankle, miss, turn, bend), legs, rotations)
     return flags
