@@ -18,16 +18,13 @@ import msgspec
 from marey.base import InputError, MareyError, count_cores
 from marey.pipeline import edit_motion
 from marey.pipeline.tools import Tool, ToolResult
-from marey.studio.jobs.context import RunContext, find_tool, list_tools
-from marey.studio.jobs.pool import JobPool, StudioJob
-from marey.studio.jobs.worker import describe_motion, explain, make_plain
-from marey.studio.project import commands
-from marey.studio.project.commands import ProjectCommand
-from marey.studio.project.document import DocumentChange, Project
-from marey.studio.project.patches import Tree, check_plain
-from marey.studio.project.schema import CharacterEntry, ClipEntry, RecipeEntry, TakeEntry
-from marey.studio.protocol import messages
-from marey.studio.protocol.framing import encode_frame
+from marey.studio import protocol
+from marey.studio.commands import ProjectCommand
+from marey.studio.job_pool import JobPool, StudioJob
+from marey.studio.project import DocumentChange, Project, commands
+from marey.studio.protocol import encode_frame
+from marey.studio.schema import CharacterEntry, ClipEntry, RecipeEntry, TakeEntry, Tree, check_plain
+from marey.studio.worker import RunContext, describe_motion, explain, find_tool, list_tools, make_plain
 
 FILES: Final = "files"  # folders of what jobs made for downloading, and of what was uploaded
 UPLOADS: Final = "uploads"
@@ -61,15 +58,15 @@ class StudioHub:
 
     # Pages
 
-    def welcome(self) -> messages.WelcomeMessage:
+    def welcome(self) -> protocol.WelcomeMessage:
         """Everything that a page needs to begin, or to begin anew."""
         jobs = tuple(job.describe() for job in self.pool.jobs.values())
         project = self.project
-        return messages.WelcomeMessage(
-            messages.VERSION, project.seq, project.tree, self._tools, jobs, project.undo_label, project.redo_label
+        return protocol.WelcomeMessage(
+            protocol.VERSION, project.seq, project.tree, self._tools, jobs, project.undo_label, project.redo_label
         )
 
-    def broadcast(self, message: messages.ServerMessage) -> None:
+    def broadcast(self, message: protocol.ServerMessage) -> None:
         """Send a message to every page."""
         frame = encode_frame(message)
         for listener in tuple(self.listeners):
@@ -108,7 +105,7 @@ class StudioHub:
         if change is None:
             raise InputError("there is nothing to take back or to do again", "")
         undo, redo = self.project.undo_label, self.project.redo_label
-        message = messages.PatchMessage(change.seq, change.label, change.patches, undo, redo)
+        message = protocol.PatchMessage(change.seq, change.label, change.patches, undo, redo)
         others = encode_frame(message)
         own = encode_frame(msgspec.structs.replace(message, id=message_id)) if message_id else others
         for listener in tuple(self.listeners):
@@ -135,7 +132,7 @@ class StudioHub:
             except Exception as error:  # told to the user, who can undo it
                 made, told = wanted[0], explain(error)
                 message = f"{told['sentence']}. {told['fix']}"
-                self.broadcast(messages.ToastMessage("error", told["sentence"], told["fix"] or "Undo the last step"))
+                self.broadcast(protocol.ToastMessage("error", told["sentence"], told["fix"] or "Undo the last step"))
             if self._edits.get(key) != wanted:
                 return
             del self._edits[key]
@@ -151,7 +148,7 @@ class StudioHub:
         """What a tool gets that runs in a thread of this process."""
         return RunContext(self.project.tree, self.project.store, self.project.folder / UPLOADS, **how)
 
-    def start(self, message: messages.StartMessage) -> StudioJob:
+    def start(self, message: protocol.StartMessage) -> StudioJob:
         """Begin a job."""
         tool = find_tool(message.tool)
         if not tool.has_recipe:
