@@ -1,8 +1,7 @@
-"""A project in its folder: an archive of motions, a journal, and the document with its history.
+"""A project in its folder: an archive of motions, a journal, and the document with its one list of undo.
 
-Motions of a project by their content: a file a motion, named by the SHA-256 of its bytes, never changed.
-
-Journal of a project: every change is on the disk before anybody hears of it.
+A motion is a file named by the SHA-256 of its bytes, and never changed. A change of the document is in the journal, on
+the disk, before anybody hears of it.
 
 ::
 
@@ -11,8 +10,6 @@ Journal of a project: every change is on the disk before anybody hears of it.
 
 A line that is cut or damaged ends the journal: it was being written when the power went. Lines up to the number of
 ``project.json`` were left by a run that died between writing it and emptying the journal; they are skipped.
-
-A project in a folder: its document, the one list of undo, the journal, the store of its motions.
 """
 
 from __future__ import annotations
@@ -44,6 +41,12 @@ from marey.studio.schema import DocumentPatch, Tree, apply_patches, check_projec
 CACHE_BYTES: Final = 512 << 20  # of motions kept in memory
 SUFFIX: Final = ".safetensors"
 ARRAYS: Final = TensorFormat("marey-arrays", "file of arrays", 1, "Import the file again.")
+SNAPSHOT: Final = "project.json"
+JOURNAL: Final = "journal.txt"
+MOST_STEPS: Final = 1000  # that can be undone
+COMPACT_BYTES: Final = 4 << 20  # of journal, before the document is written whole
+_HASH: Final = re.compile(rb"\b[0-9a-f]{64}\b")
+Act = Literal["command", "amend", "undo", "redo"]
 
 
 class MotionArchive:
@@ -112,11 +115,6 @@ class MotionArchive:
 def _count_bytes(motion: Motion) -> int:
     moving = 0 if motion.translations is None else motion.translations.nbytes
     return motion.rotations.wxyz.nbytes + motion.root_positions.nbytes + moving
-
-
-SNAPSHOT: Final = "project.json"
-JOURNAL: Final = "journal.txt"
-Act = Literal["command", "amend", "undo", "redo"]
 
 
 class JournalRecord(msgspec.Struct, frozen=True):
@@ -230,11 +228,6 @@ def _read_line(line: bytes) -> JournalRecord | None:
         return _decoder.decode(text) if line[:9] == b"%08x " % zlib.crc32(text) else None
     except (ValueError, msgspec.MsgspecError):
         return None
-
-
-MOST_STEPS: Final = 1000  # that can be undone
-COMPACT_BYTES: Final = 4 << 20  # of journal, before the document is written whole
-_HASH: Final = re.compile(rb"\b[0-9a-f]{64}\b")
 
 
 class DocumentChange(msgspec.Struct, frozen=True):

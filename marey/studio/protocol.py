@@ -1,6 +1,4 @@
-"""The protocol of the studio: messages, their frames, and clips as a page reads them.
-
-Every message between the studio's page and its server: one definition for both sides.
+"""The protocol of the studio: every message between page and server, its frame, and clips as a page reads them.
 
 ``web/src/protocol/messages.gen.ts`` is generated from here. Raise :data:`VERSION` with every change that an older page
 would misread; page and server of different versions refuse each other in words.
@@ -11,9 +9,8 @@ Frames of the socket: a header in msgpack, and raw arrays behind it that the pag
 
     uint32 LE length of the header | header: a map with `t` | zeros to a multiple of 8 | arrays, each on a multiple of 8
 
-An array in the header is ``{"$": [first byte behind the padding, "f4" | "i4" | "u1", shape]}``.
-
-Clips as a page reads them: a header, and blocks of frames in single precision.
+An array in the header is ``{"$": [first byte behind the padding, "f4" | "i4" | "u1", shape]}``. A clip is a header,
+and blocks of frames in single precision.
 """
 
 from __future__ import annotations
@@ -35,6 +32,10 @@ from marey.studio.project import MotionArchive
 from marey.studio.schema import DocumentPatch
 
 VERSION: Final = 2
+MAX_FRAME_BYTES: Final = 8 << 20  # of a message from the page
+ALIGNMENT: Final = 8  # so that a view of 32-bit numbers can start at every array
+KINDS: Final = {"f": "f4", "i": "i4", "u": "u1", "b": "u1"}  # of numpy -> of the wire
+BLOCK_FRAMES: Final = 1024
 Floats = Annotated[NDArray[np.float32], "Float32Array"]  # rides behind the header as raw little-endian numbers
 Arrays = Annotated[dict[str, Any], "Record<string, NumberArray>"]
 PlainTable = Annotated[dict[str, Any], "Record<string, unknown>"]
@@ -208,9 +209,6 @@ class ToastMessage(ServerMessage, tag="toast", frozen=True):
     fix: str
 
 
-MAX_FRAME_BYTES: Final = 8 << 20  # of a message from the page
-ALIGNMENT: Final = 8  # so that a view of 32-bit numbers can start at every array
-KINDS: Final = {"f": "f4", "i": "i4", "u": "u1", "b": "u1"}  # of numpy -> of the wire
 _decoder: Final = msgspec.msgpack.Decoder(Union[tuple(ClientMessage.__subclasses__())])  # noqa: UP007  of any length
 
 
@@ -250,9 +248,6 @@ def decode_frame(data: bytes) -> ClientMessage:
         return _decoder.decode(memoryview(data)[4 : 4 + length])
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise InputError(f"a message that cannot be read: {error}", "Reload the page") from error
-
-
-BLOCK_FRAMES: Final = 1024
 
 
 def make_header(store: MotionArchive, key: str) -> bytes:

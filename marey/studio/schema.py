@@ -1,12 +1,9 @@
-"""The document of a project: its schema, and the patches that change it.
+"""The document of a project: its shape, and the patches that change it.
 
-Patches: the one way in which a document changes, on the wire, in the journal and in the browser's mirror.
-
-A document is a tree of dicts, lists, texts, numbers, switches and None. A patch names a place by its keys, and sets,
-inserts or removes one value there. Trees are never changed in place: the nodes on the way are copied, all others are
-shared with the tree before.
-
-Shape of a project's document. The tree itself is plain data; these types check what enters it.
+A document is a tree of dicts, lists, texts, numbers, switches and None; the types here check what enters it. Patches
+are the one way in which it changes, on the wire, in the journal and in the browser's mirror: a patch names a place by
+its keys, and sets, inserts or removes one value there. Trees are never changed in place: the nodes on the way are
+copied, all others are shared with the tree before.
 """
 
 from __future__ import annotations
@@ -22,7 +19,16 @@ from marey.base import InputError
 
 MAX_DEPTH: Final = 24  # of a tree; the deepest of ours has nine levels
 MAX_PATCHES: Final = 100_000  # of one command: every key of a long take moved at once
+DOCUMENT_VERSION: Final = 1
 Tree = dict[str, Any]
+Id = Annotated[str, Meta(min_length=1, max_length=120)]
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Sentence = Annotated[str, Meta(max_length=4000)]
+Seconds = Annotated[float, Meta(ge=-1e6, le=1e6)]
+Weight = Annotated[float, Meta(ge=0.0, le=10.0)]
+Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+TakeState = Literal["fresh", "stale", "failed"]
+PlainTree = Annotated[dict[str, Any], "Record<string, unknown>"]
 
 
 class DocumentPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -122,17 +128,6 @@ def check_plain(value: Any, what: str, *, most_values: int = 200_000) -> None:
                 raise InputError(f"{what} has a number that is too large", "Check what was typed")
         elif not (node is None or isinstance(node, str)):
             raise InputError(f"{what} holds a {type(node).__name__}", "Use texts, numbers, lists and tables")
-
-
-DOCUMENT_VERSION: Final = 1
-Id = Annotated[str, Meta(min_length=1, max_length=120)]
-Name = Annotated[str, Meta(min_length=1, max_length=200)]
-Sentence = Annotated[str, Meta(max_length=4000)]
-Seconds = Annotated[float, Meta(ge=-1e6, le=1e6)]
-Weight = Annotated[float, Meta(ge=0.0, le=10.0)]
-Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
-TakeState = Literal["fresh", "stale", "failed"]
-PlainTree = Annotated[dict[str, Any], "Record<string, unknown>"]
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,8 +1,6 @@
-"""A worker process: runs the tools in a context and reports through a pipe.
+"""The program of a worker process: takes one run after another, tells its progress, writes what it made.
 
-What a tool gets: the document, motions of the project, uploaded files, a way to tell how far it is.
-
-The program of a worker process: takes one run after another, tells its progress, writes what it made.
+A tool gets a context: the document, motions of the project, uploaded files, a way to tell how far it is.
 
 Messages on stdin and stdout are msgpack, each behind its length (uint32 LE). The end of stdin is the end of the server:
 the process leaves at once, whatever it is doing.
@@ -35,6 +33,7 @@ from marey.studio.protocol import make_header
 from marey.studio.schema import Tree
 
 HASH_LENGTH: Final = 64  # of the name of a motion in the archive
+PROGRESS_S: Final = 0.1  # [s] between two messages of progress
 
 
 class RunContext:
@@ -102,9 +101,6 @@ def find_tool(name: str, *kinds: str) -> Tool:
     if name not in known:
         raise UnknownNameError("tool", name, "the studio", known)
     return known[name]
-
-
-PROGRESS_S: Final = 0.1  # [s] between two messages of progress
 
 
 def main() -> None:

@@ -18,10 +18,10 @@ import msgspec
 from marey.base import InputError, MareyError, count_cores
 from marey.pipeline import edit_motion
 from marey.pipeline.tools import Tool, ToolResult
-from marey.studio import protocol
+from marey.studio import commands, protocol
 from marey.studio.commands import ProjectCommand
 from marey.studio.job_pool import JobPool, StudioJob
-from marey.studio.project import DocumentChange, Project, commands
+from marey.studio.project import DocumentChange, Project
 from marey.studio.protocol import encode_frame
 from marey.studio.schema import CharacterEntry, ClipEntry, RecipeEntry, TakeEntry, Tree, check_plain
 from marey.studio.worker import RunContext, describe_motion, explain, find_tool, list_tools, make_plain

@@ -1,10 +1,7 @@
-"""A page's session: its socket, the channels of its drags, the views it asks for.
+"""One page: reads its messages, answers each or says in words why not, and sends what the project tells.
 
-Drags and live sessions: one thread each, which answers the newest position only.
-
-Questions of the viewport that no tool answers: the world, the skin of a character, the sequence of strips.
-
-One page: reads its messages, answers each or says in words why not, and sends what the project tells.
+A drag or live session is a channel with a thread of its own, which answers the newest position only. The viewport also
+asks what no tool answers: the world, the skin of a character, the sequence of strips.
 
 A page can be wrong, slow or hostile. Messages that cannot be read are counted, and too many close the socket; messages
 that come too fast wait; a page that does not read what it is sent is let go, and finds everything again when it comes
@@ -42,6 +39,13 @@ from marey.world import parse_sketch
 
 STEP_S: Final = 1.0 / 60.0  # of a live session
 IDLE_S: Final = 600.0  # [s] after which a channel that nobody uses ends
+MOST_MALFORMED: Final = 100  # messages, before the socket is closed
+RATE_HZ: Final = 500.0  # messages; more wait in the socket
+BURST: Final = 1000
+MOST_QUEUED_BYTES: Final = 64 << 20  # that a page has not taken yet
+MOST_QUESTIONS: Final = 16  # asked and wanted at the same time
+MOST_CHANNELS: Final = 4
+HELLO_S: Final = 10.0  # [s] in which a page must say hello
 
 
 class ChannelListener(NamedTuple):
@@ -179,15 +183,6 @@ VIEWS: Final[dict[str, Callable[[RunContext, MotionArchive, Tree], View]]] = {
     "mesh": show_mesh,
     "sequence": show_sequence,
 }
-
-
-MOST_MALFORMED: Final = 100  # messages, before the socket is closed
-RATE_HZ: Final = 500.0  # messages; more wait in the socket
-BURST: Final = 1000
-MOST_QUEUED_BYTES: Final = 64 << 20  # that a page has not taken yet
-MOST_QUESTIONS: Final = 16  # asked and wanted at the same time
-MOST_CHANNELS: Final = 4
-HELLO_S: Final = 10.0  # [s] in which a page must say hello
 
 
 class PageSession:
