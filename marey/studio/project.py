@@ -151,7 +151,7 @@ class Journal:
 
     def __init__(self, folder: Path) -> None:
         self._snapshot, self._path = folder / SNAPSHOT, folder / JOURNAL
-        self._size = 0  # [byte] of whole lines
+        self.size = 0  # [byte] of whole lines: the changes since the last snapshot
         self._file: Any = None
 
     def read(self) -> tuple[Snapshot | None, list[JournalRecord]]:
@@ -170,11 +170,11 @@ class Journal:
             record = _read_line(line)
             if record is None or record.seq > last + 1:
                 break
-            self._size += len(line)
+            self.size += len(line)
             if record.seq == last + 1:
                 records.append(record)
                 last = record.seq
-        rest = data[self._size :]
+        rest = data[self.size :]
         if b"\n" in rest[:-1]:
             # More than the one line that was being written: a damage in the middle, kept for people to look at
             write_atomically(self._path.with_suffix(".damaged"), rest)
@@ -192,18 +192,13 @@ class Journal:
         except OSError as error:
             self._open()
             raise WriteError(str(self._path), error.strerror or str(error)) from error
-        self._size += len(line)
+        self.size += len(line)
 
     def compact(self, snapshot: Snapshot) -> None:
         """Write the whole document, and empty the journal."""
         write_atomically(self._snapshot, msgspec.json.encode(snapshot))
-        self._size = 0
+        self.size = 0
         self._open()
-
-    @property
-    def size(self) -> int:
-        """Bytes of changes since the last snapshot."""
-        return self._size
 
     def close(self) -> None:
         """Let go of the file."""
@@ -215,7 +210,7 @@ class Journal:
         """Open the file anew, and cut what lies behind the last whole line."""
         self.close()
         self._file = self._path.open("ab", buffering=0)
-        self._file.truncate(self._size)
+        self._file.truncate(self.size)
         os.fsync(self._file.fileno())
 
 

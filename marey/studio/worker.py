@@ -48,18 +48,13 @@ class RunContext:
         seed: int = 0,
         tell: Callable[[float, str, Tree], None] | None = None,
         show: Callable[[str, str], None] | None = None,
-        is_cancelled: Callable[[], bool] | None = None,
     ) -> None:
         """Prepare a run."""
         self.project: Mapping[str, Any] = project
         self.seed = seed
         self._store, self._uploads = store, uploads
-        self._tell, self._show, self._is_cancelled = tell, show, is_cancelled
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether somebody asked this run to end."""
-        return self._is_cancelled is not None and self._is_cancelled()
+        self._tell, self._show = tell, show
+        self.cancelled = False  # whoever cancels a run of the studio ends its process
 
     def motion(self, key: str) -> Motion:
         """Motion of a clip or take, with the layers and edits of the take; or of a hash that a page shows."""

@@ -11,7 +11,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -30,14 +30,7 @@ FILES: Final = "files"  # folders of what jobs made for downloading, and of what
 UPLOADS: Final = "uploads"
 THREADS: Final = {"clip": 3, "ask": 3, "edit": 1}
 Answer = TypeVar("Answer")
-
-
-class Listener(Protocol):
-    """A page, as the hub sees it."""
-
-    def post(self, frame: bytes) -> None:
-        """Send a frame, when the ones before it are through."""
-        ...
+Listener = Callable[[bytes], None]  # sends a frame to a page, when the ones before it are through
 
 
 class StudioHub:
@@ -70,7 +63,7 @@ class StudioHub:
         """Send a message to every page."""
         frame = encode_frame(message)
         for listener in tuple(self.listeners):
-            listener.post(frame)
+            listener(frame)
 
     def spawn(self, work: Any) -> None:
         """Run a coroutine beside everything else, and keep it from being collected."""
@@ -95,13 +88,10 @@ class StudioHub:
 
     def run(self, name: str, args: Any, sender: Listener | None = None, message_id: str = "") -> None:
         """Carry out a command of a page."""
-        self.change(lambda: self.project.run(commands.read_command(name, args)), sender, message_id)
+        self.publish(self.project.run(commands.read_command(name, args)), sender, message_id)
 
-    def change(
-        self, act: Callable[[], DocumentChange | None], sender: Listener | None = None, message_id: str = ""
-    ) -> None:
-        """Change the document, tell every page, and make the motions whose layers or edits have changed."""
-        change = act()
+    def publish(self, change: DocumentChange | None, sender: Listener | None = None, message_id: str = "") -> None:
+        """Tell every page of a change of the document, and make the motions whose layers or edits have changed."""
         if change is None:
             raise InputError("there is nothing to take back or to do again", "")
         undo, redo = self.project.undo_label, self.project.redo_label
@@ -109,7 +99,7 @@ class StudioHub:
         others = encode_frame(message)
         own = encode_frame(msgspec.structs.replace(message, id=message_id)) if message_id else others
         for listener in tuple(self.listeners):
-            listener.post(own if listener is sender else others)
+            listener(own if listener == sender else others)
         for key, take in self.project.tree["takes"].items():
             if take["result"] is None and take["base"] is not None:
                 self._edit_take(key, take)
@@ -138,7 +128,7 @@ class StudioHub:
             del self._edits[key]
             now = self.project.tree["takes"].get(key)
             if now is not None and (now["base"], now["layers"], now["edits"]) == wanted and now["result"] is None:
-                self.change(lambda: self.project.amend(commands.SetEdited(key, made, message)))
+                self.publish(self.project.amend(commands.SetEdited(key, made, message)))
 
         self.spawn(work())
 
@@ -208,7 +198,7 @@ class StudioHub:
         inputs, others = tool.split(settings)
         recipe = RecipeEntry(tool.id, inputs, others, seed)
         if into and motion is not None:
-            self.change(lambda: self.project.run(commands.SetResult(into, motion["hash"], "fresh", recipe=recipe)))
+            self.publish(self.project.run(commands.SetResult(into, motion["hash"], "fresh", recipe=recipe)))
             return {"take": into}
         entry = tree["takes"].get(take) or tree["clips"].get(take)
         base = "" if entry is None else entry.get("clip", take)
@@ -220,7 +210,7 @@ class StudioHub:
             character = _find_character(characters, made)
             takes[key] = TakeEntry(name[:200], character, base, recipe, base=made["hash"], result=made["hash"])
         fresh = {key: one for key, one in characters.items() if key not in tree["characters"]}
-        self.change(lambda: self.project.run(commands.AddMotions(fresh, {}, takes), label=tool.title))
+        self.publish(self.project.run(commands.AddMotions(fresh, {}, takes), label=tool.title))
         return {"take": next(iter(takes)), "takes": list(takes)}
 
     def add_clips(self, motions: Sequence[Tree], *, label: str = "Import") -> Tree:
@@ -238,7 +228,7 @@ class StudioHub:
             takes[take] = TakeEntry(name, character, key, base=made["hash"], result=made["hash"])
         if clips:
             fresh = {key: one for key, one in characters.items() if key not in tree["characters"]}
-            self.change(lambda: self.project.run(commands.AddMotions(fresh, clips, takes), label=label))
+            self.publish(self.project.run(commands.AddMotions(fresh, clips, takes), label=label))
         return {"clips": list(clips), "takes": list(takes)}
 
     def keep_drag(self, tool: Tool, result: ToolResult, settings: Tree) -> None:
@@ -257,7 +247,7 @@ class StudioHub:
             patch: Tree = {"path": (), "value": report[root]}
             steps.append(commands.read_command("edit_world", {"root": root, "patches": [patch]}))
         if steps:
-            self.change(lambda: self.project.run(steps, label=tool.title))
+            self.publish(self.project.run(steps, label=tool.title))
         elif result.motion is not None:
             outcome = {"motion": describe_motion(result.motion, self.project.store)}
             recipe = report.get("recipe", {})

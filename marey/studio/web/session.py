@@ -27,12 +27,12 @@ from marey.base import InputError
 from marey.picture import describe_world
 from marey.pipeline.recipes import format_toml
 from marey.pipeline.sessions import DragAnswer, DragSession
+from marey.pipeline.takes import play_strips
 from marey.pipeline.tools import Tool, ToolContext, ToolResult
 from marey.studio import protocol
 from marey.studio.project import MotionArchive
 from marey.studio.protocol import DragPhase, cut_blocks, decode_frame, encode_frame, make_header
 from marey.studio.schema import Tree, check_plain
-from marey.studio.tools.clips import play_strips
 from marey.studio.web.hub import StudioHub
 from marey.studio.worker import RunContext, describe_motion, explain, find_tool
 from marey.world import parse_sketch
@@ -175,7 +175,7 @@ def show_sequence(context: RunContext, store: MotionArchive, args: Tree) -> View
     strips = context.project["timeline"]["strips"]
     if not strips:
         raise InputError("there are no strips", "Put a take on the timeline first")
-    return {"hash": store.put(play_strips(context, strips))}, {}
+    return {"hash": store.put(play_strips(context.motion, strips))}, {}
 
 
 VIEWS: Final[dict[str, Callable[[RunContext, MotionArchive, Tree], View]]] = {
@@ -218,7 +218,7 @@ class PageSession:
             pass
         finally:
             self._is_over = True
-            self._hub.listeners.discard(self)
+            self._hub.listeners.discard(self.post)
             for channel in self._channels.values():
                 channel.close()
             writer.cancel()
@@ -312,13 +312,13 @@ class PageSession:
                         return False
                     self._is_known = self._has_greeted = True
                     self.send(self._hub.welcome())
-                    self._hub.listeners.add(self)
+                    self._hub.listeners.add(self.post)
                     return True
                 case protocol.CommandMessage():
-                    self._hub.run(message.name, message.args, self, message.id)
+                    self._hub.run(message.name, message.args, self.post, message.id)
                 case protocol.UndoMessage():
                     project = self._hub.project
-                    self._hub.change(project.redo if message.redo else project.undo)
+                    self._hub.publish(project.redo() if message.redo else project.undo())
                 case protocol.StartMessage():
                     self._hub.start(message)
                 case protocol.CancelMessage():
