@@ -48,12 +48,8 @@ class LiveSession(ABC):
     def __init__(self) -> None:
         self.step: int = 0
         self.log: list[dict[str, Any]] = []
+        self.is_over = False  # whether it has come to its own end
         self._is_paused = False
-
-    @property
-    @abstractmethod
-    def is_over(self) -> bool:
-        """Whether it has come to its own end."""
 
     @abstractmethod
     def apply(self, changes: Settings) -> None:

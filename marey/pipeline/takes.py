@@ -1,4 +1,4 @@
-"""Takes: layers over a motion, and edits, as the plain data of a document or a recipe."""
+"""Takes: layers over a motion, its edits, and strips of takes, as the plain data of a document or a recipe."""
 
 from __future__ import annotations
 
@@ -9,7 +9,18 @@ import numpy as np
 
 from marey.base import InputError, MareyError, UnknownNameError
 from marey.contacts import HoldSettings, hold_feet
-from marey.motion import Contacts, Layer, LayerKey, Motion, apply_layers, find_runs, mirror, resample
+from marey.motion import (
+    Contacts,
+    Layer,
+    LayerKey,
+    Motion,
+    apply_layers,
+    concatenate,
+    find_runs,
+    join_motions,
+    mirror,
+    resample,
+)
 
 Tree = Mapping[str, Any]
 FAR: Final = 1e3  # [m], [rad] or a share that nothing exceeds
@@ -149,3 +160,43 @@ EDITS: Final[dict[str, Callable[[Motion, Sequence[Tree]], Motion]]] = {
     "mirror": lambda motion, _: mirror(motion),
     "rate": lambda motion, edits: resample(motion, float(edits[0]["rate_hz"])),
 }
+
+
+def cut_strip(find: Callable[[str], Motion], strip: Tree) -> Motion:
+    """The stretch of a take that a strip shows, as often as it is looped; each turn goes on from the last.
+
+    ``find`` gives the motion of a take by its id.
+    """
+    motion = find(str(strip["take"]))
+    first = max(0, round(float(strip.get("in_s", 0.0)) * motion.rate_hz))
+    out = motion.duration_s if strip.get("out_s") is None else float(strip["out_s"])
+    last = min(motion.num_frames, round(out * motion.rate_hz) + 1)
+    if last - first < 2:
+        raise InputError("a strip of fewer than two frames", "Pull its ends apart")
+    part = motion[first:last]
+    turns = float(strip.get("loop") or 1.0)
+    count = round(turns * part.num_frames)
+    return concatenate([part] * int(np.ceil(turns)), align=True)[:count] if turns > 1.0 else part
+
+
+def fit_strip(find: Callable[[str], Motion], strip: Tree, whole: Motion) -> Motion:
+    """The motion of a strip with the skeleton and the rate of the one that it goes on from."""
+    part = cut_strip(find, strip)
+    if part.skeleton.names != whole.skeleton.names:
+        from marey.kinematics import retarget
+
+        part = retarget(part, whole.skeleton)
+    return resample(part, whole.rate_hz)
+
+
+def play_strips(find: Callable[[str], Motion], strips: Sequence[Tree]) -> Motion:
+    """The strips as they lie on the timeline: blended where they overlap, the last pose held where nothing lies."""
+    first, *later = sorted(strips, key=lambda strip: float(strip["start_s"]))
+    whole = cut_strip(find, first)
+    whole = concatenate([*[whole[:1]] * round(max(0.0, first["start_s"]) * whole.rate_hz), whole])
+    for strip in later:
+        gap = round(float(strip["start_s"]) * whole.rate_hz) - whole.num_frames
+        if gap > 0:
+            whole = concatenate([whole, *[whole[-1:]] * gap])
+        whole = join_motions(whole, fit_strip(find, strip, whole), max(0, -gap) / whole.rate_hz)
+    return whole

@@ -12,7 +12,7 @@ import numpy as np
 from marey.base import InputError
 from marey.pipeline.sessions import DragAnswer
 from marey.pipeline.tools import Parameter, Tool, ToolResult
-from marey.studio.jobs import context
+from marey.studio import worker
 
 MOTION = Parameter("motion", "take")
 
@@ -96,9 +96,9 @@ TOYS = {
 
 def serve() -> None:
     """Be a worker process with these tools."""
-    from marey.studio.jobs.worker import main
+    from marey.studio.worker import main
 
-    context.list_tools = lambda: TOYS
+    worker.list_tools = lambda: TOYS
     main()
 
 

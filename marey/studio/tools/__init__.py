@@ -2,12 +2,11 @@
 
 from typing import Final
 
-from marey.pipeline.sessions import DragAnswer
-from marey.pipeline.tools import CancelledJobError, Parameter, Tool, ToolResult
+from marey.pipeline.tools import Tool
 from marey.studio.tools import clips, figures, files, layers, making, physics
 
 TOOLS: Final[dict[str, Tool]] = {
     tool.id: tool for tool in (*files.TOOLS, *clips.TOOLS, *layers.TOOLS, *making.TOOLS, *physics.TOOLS, *figures.TOOLS)
 }
 
-__all__ = ["TOOLS", "CancelledJobError", "DragAnswer", "Parameter", "Tool", "ToolResult"]
+__all__ = ["TOOLS"]

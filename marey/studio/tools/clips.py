@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-import numpy as np
-
 from marey.base import InputError
-from marey.motion import Motion, concatenate, join_motions, resample
+from marey.motion import Motion, join_motions
 from marey.pipeline.cleaning import OPTIONAL_STEPS, STEPS
-from marey.pipeline.takes import Tree, edit_motion
+from marey.pipeline.takes import Tree, cut_strip, edit_motion, fit_strip
 from marey.pipeline.tools import Parameter, Settings, Tool, ToolContext, ToolResult, need_motion, stop_if_cancelled
 
 MOTION: Final = Parameter("motion", "clip", help="The clip or take to work on.")
@@ -134,52 +131,16 @@ def _join_strips(context: ToolContext, settings: Settings) -> ToolResult:
     strips: list[Tree] = sorted(settings["strips"] or (), key=lambda strip: float(strip.get("start_s", 0.0)))
     if not strips:
         raise InputError("there are no strips", "Put a take on the timeline first")
-    whole = cut_strip(context.motion(str(strips[0]["take"])), strips[0])
+    whole = cut_strip(context.motion, strips[0])
     for number, strip in enumerate(strips[1:], 1):
         stop_if_cancelled(context)
         context.progress(number / len(strips), f"strip {number + 1} of {len(strips)}")
-        whole = join_motions(whole, fit_strip(context, strip, whole), float(strip.get("blend_s", 0.0)))
+        whole = join_motions(whole, fit_strip(context.motion, strip, whole), float(strip.get("blend_s", 0.0)))
     if settings["hold_feet"] and len(strips) > 1:
         from marey.contacts import hold_feet
 
         whole = hold_feet(replace(whole, contacts=None)).motion
     return ToolResult(whole, text=f"{len(strips)} strips, {whole.duration_s:.2f} s")
-
-
-def fit_strip(context: ToolContext, strip: Tree, whole: Motion) -> Motion:
-    """The motion of a strip with the skeleton and the rate of the one that it goes on from."""
-    part = cut_strip(context.motion(str(strip["take"])), strip)
-    if part.skeleton.names != whole.skeleton.names:
-        from marey.kinematics import retarget
-
-        part = retarget(part, whole.skeleton)
-    return resample(part, whole.rate_hz)
-
-
-def play_strips(context: ToolContext, strips: Sequence[Tree]) -> Motion:
-    """The strips as they lie on the timeline: blended where they overlap, the last pose held where nothing lies."""
-    first, *later = sorted(strips, key=lambda strip: float(strip["start_s"]))
-    whole = cut_strip(context.motion(str(first["take"])), first)
-    whole = concatenate([*[whole[:1]] * round(max(0.0, first["start_s"]) * whole.rate_hz), whole])
-    for strip in later:
-        gap = round(float(strip["start_s"]) * whole.rate_hz) - whole.num_frames
-        if gap > 0:
-            whole = concatenate([whole, *[whole[-1:]] * gap])
-        whole = join_motions(whole, fit_strip(context, strip, whole), max(0, -gap) / whole.rate_hz)
-    return whole
-
-
-def cut_strip(motion: Motion, strip: Tree) -> Motion:
-    """The stretch of a take that a strip shows, as often as it is looped; each turn goes on from the last."""
-    first = max(0, round(float(strip.get("in_s", 0.0)) * motion.rate_hz))
-    out = motion.duration_s if strip.get("out_s") is None else float(strip["out_s"])
-    last = min(motion.num_frames, round(out * motion.rate_hz) + 1)
-    if last - first < 2:
-        raise InputError("a strip of fewer than two frames", "Pull its ends apart")
-    part = motion[first:last]
-    turns = float(strip.get("loop") or 1.0)
-    count = round(turns * part.num_frames)
-    return concatenate([part] * int(np.ceil(turns)), align=True)[:count] if turns > 1.0 else part
 
 
 TOOLS: Final = (

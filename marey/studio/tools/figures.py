@@ -53,7 +53,6 @@ GOAL_COLUMNS: Final = (
     Parameter("time_s", "float", None, "s", 0.01, 60.0, is_required=True),
     Parameter("place", "points", None, "m", is_required=True),
 )
-SLIDERS: Final = tuple(RANGES)
 HELP: Final = {
     "alpha": ("", "Share of the hand in the motion of a puppet: 0 is physics alone, 1 the hand alone."),
     "stiffness_per_s": ("1/s", "Rate at which a puppet or a standing figure returns to its pose."),
@@ -75,11 +74,11 @@ class SimulationSession(LiveSession):
         super().__init__()
         motion = need_motion(context, settings)
         chosen = SimulationSettings().with_mode(settings["mode"]).with_feet(settings["feet"])
-        for name in (*SLIDERS, *FLAGS):
+        for name in (*RANGES, *FLAGS):
             chosen = chosen.with_value(name, settings[name])
         self.figure = LiveFigure(FigureFactory(motion), find_frame(motion, settings["time_s"]), chosen)
         self.figure.toggle_record()
-        self._settings = {name: settings[name] for name in ("motion", "time_s", "mode", "feet", *SLIDERS, *FLAGS)}
+        self._settings = {name: settings[name] for name in ("motion", "time_s", "mode", "feet", *RANGES, *FLAGS)}
         self._impulse = np.zeros(3)  # [N s] of the ground in the last frame
 
     def move(self, args: Settings) -> DragAnswer:
@@ -102,11 +101,6 @@ class SimulationSession(LiveSession):
         }  # fmt: skip
         return DragAnswer(arrays, facts)
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the clip that was followed has come to its end."""
-        return not self.figure.is_recording
-
     def _joint(self, joint: str | int) -> int:
         return joint if isinstance(joint, int) else self.figure.clip.skeleton.index(joint)
 
@@ -125,13 +119,14 @@ class SimulationSession(LiveSession):
             self.figure.single_step()
             done = [one.outcome for one in self.figure.simulator.steps_made if one.outcome is not None]
             self._impulse += sum((one.contacts.impulses.sum(axis=0) for one in done), np.zeros(3))
+        self.is_over = not self.figure.is_recording  # the clip that was followed has come to its end
         self.step += 1
 
     def apply(self, changes: Settings) -> None:
         """Obey the controls that changed."""
         figure = self.figure
         for name, value in changes.items():
-            if name in (*SLIDERS, *FLAGS):
+            if name in (*RANGES, *FLAGS):
                 figure.ask(name, float(value))
             elif name == "push":
                 figure.push(**(PUSH | dict(cast(Tree, value))))
@@ -143,7 +138,7 @@ class SimulationSession(LiveSession):
             elif name in FIGURE_CONTROLS:
                 FIGURE_CONTROLS[name](figure, value)
             elif name != "step":
-                known = (*SLIDERS, *FLAGS, "push", "throw", "grab", *FIGURE_CONTROLS)
+                known = (*RANGES, *FLAGS, "push", "throw", "grab", *FIGURE_CONTROLS)
                 raise UnknownNameError("control", name, "a simulation", known)
 
 
@@ -209,11 +204,6 @@ class MuscleSession(LiveSession):
             self._told = True
         facts = {"time_s": scene.time_s, "activations": scene.activations(), "step_ms": scene.step_ms}
         return DragAnswer(arrays, facts | {"refused": refused})
-
-    @property
-    def is_over(self) -> bool:
-        """Never: a scene goes on until somebody ends it."""
-        return False
 
     def apply(self, changes: Settings) -> None:
         """Hold splines, or give them back to the programme."""
@@ -334,7 +324,7 @@ TOOLS: Final = (
             *(
                 Parameter(name, "int" if name == "modes" else "float", getattr(_DEFAULTS, name), HELP[name][0],
                           *RANGES[name], help=HELP[name][1])
-                for name in SLIDERS
+                for name in RANGES
             ),
             *(Parameter(name, "bool", getattr(_DEFAULTS, name), help=HELP[name][1]) for name in FLAGS),
             COMMANDS,

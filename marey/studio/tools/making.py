@@ -164,14 +164,9 @@ class WalkSession(LiveSession):
                 "step_ms": walker.step_ms,
                 "characters": [one.name for one in self.walk.walkers],
                 "selected": walker.name,
-            }
-            | {"refused": refused},
+                "refused": refused,
+            },
         )
-
-    @property
-    def is_over(self) -> bool:
-        """Never: a walk goes on until somebody ends it."""
-        return False
 
     def end(self, args: Settings) -> ToolResult:
         """The recording of the driven character, and the recipe that gives it again."""

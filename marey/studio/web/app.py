@@ -23,14 +23,13 @@ from starlette.websockets import WebSocket
 
 from marey.base import InputError, MareyError, MissingFileError
 from marey.io import load
-from marey.studio.jobs.worker import describe_motion, explain
-from marey.studio.project.commands import read_command
-from marey.studio.project.document import Project
-from marey.studio.protocol.framing import MAX_FRAME_BYTES
-from marey.studio.protocol.messages import StartMessage
+from marey.studio.commands import read_command
+from marey.studio.project import Project
+from marey.studio.protocol import MAX_FRAME_BYTES, StartMessage
 from marey.studio.web.gate import CLOSED, LOOPBACK, Gate, GateMiddleware, keep_token
 from marey.studio.web.hub import FILES, UPLOADS, StudioHub
 from marey.studio.web.session import PageSession
+from marey.studio.worker import describe_motion, explain
 
 STATIC: Final = Path(__file__).with_name("static")
 MEDIA: Final = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}

@@ -11,36 +11,26 @@ import secrets
 import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from marey.base import InputError, MareyError, count_cores
 from marey.pipeline import edit_motion
 from marey.pipeline.tools import Tool, ToolResult
-from marey.studio.jobs.context import RunContext, find_tool, list_tools
-from marey.studio.jobs.pool import JobPool, StudioJob
-from marey.studio.jobs.worker import describe_motion, explain, make_plain
-from marey.studio.project import commands
-from marey.studio.project.commands import ProjectCommand
-from marey.studio.project.document import DocumentChange, Project
-from marey.studio.project.patches import Tree, check_plain
-from marey.studio.project.schema import CharacterEntry, ClipEntry, RecipeEntry, TakeEntry
-from marey.studio.protocol import messages
-from marey.studio.protocol.framing import encode_frame
+from marey.studio import commands, protocol
+from marey.studio.commands import ProjectCommand
+from marey.studio.job_pool import JobPool, StudioJob
+from marey.studio.project import DocumentChange, Project
+from marey.studio.protocol import encode_frame
+from marey.studio.schema import CharacterEntry, ClipEntry, RecipeEntry, TakeEntry, Tree, check_plain
+from marey.studio.worker import RunContext, describe_motion, explain, find_tool, list_tools, make_plain
 
 FILES: Final = "files"  # folders of what jobs made for downloading, and of what was uploaded
 UPLOADS: Final = "uploads"
 THREADS: Final = {"clip": 3, "ask": 3, "edit": 1}
 Answer = TypeVar("Answer")
-
-
-class Listener(Protocol):
-    """A page, as the hub sees it."""
-
-    def post(self, frame: bytes) -> None:
-        """Send a frame, when the ones before it are through."""
-        ...
+Listener = Callable[[bytes], None]  # sends a frame to a page, when the ones before it are through
 
 
 class StudioHub:
@@ -61,19 +51,19 @@ class StudioHub:
 
     # Pages
 
-    def welcome(self) -> messages.WelcomeMessage:
+    def welcome(self) -> protocol.WelcomeMessage:
         """Everything that a page needs to begin, or to begin anew."""
         jobs = tuple(job.describe() for job in self.pool.jobs.values())
         project = self.project
-        return messages.WelcomeMessage(
-            messages.VERSION, project.seq, project.tree, self._tools, jobs, project.undo_label, project.redo_label
+        return protocol.WelcomeMessage(
+            protocol.VERSION, project.seq, project.tree, self._tools, jobs, project.undo_label, project.redo_label
         )
 
-    def broadcast(self, message: messages.ServerMessage) -> None:
+    def broadcast(self, message: protocol.ServerMessage) -> None:
         """Send a message to every page."""
         frame = encode_frame(message)
         for listener in tuple(self.listeners):
-            listener.post(frame)
+            listener(frame)
 
     def spawn(self, work: Any) -> None:
         """Run a coroutine beside everything else, and keep it from being collected."""
@@ -98,21 +88,18 @@ class StudioHub:
 
     def run(self, name: str, args: Any, sender: Listener | None = None, message_id: str = "") -> None:
         """Carry out a command of a page."""
-        self.change(lambda: self.project.run(commands.read_command(name, args)), sender, message_id)
+        self.publish(self.project.run(commands.read_command(name, args)), sender, message_id)
 
-    def change(
-        self, act: Callable[[], DocumentChange | None], sender: Listener | None = None, message_id: str = ""
-    ) -> None:
-        """Change the document, tell every page, and make the motions whose layers or edits have changed."""
-        change = act()
+    def publish(self, change: DocumentChange | None, sender: Listener | None = None, message_id: str = "") -> None:
+        """Tell every page of a change of the document, and make the motions whose layers or edits have changed."""
         if change is None:
             raise InputError("there is nothing to take back or to do again", "")
         undo, redo = self.project.undo_label, self.project.redo_label
-        message = messages.PatchMessage(change.seq, change.label, change.patches, undo, redo)
+        message = protocol.PatchMessage(change.seq, change.label, change.patches, undo, redo)
         others = encode_frame(message)
         own = encode_frame(msgspec.structs.replace(message, id=message_id)) if message_id else others
         for listener in tuple(self.listeners):
-            listener.post(own if listener is sender else others)
+            listener(own if listener == sender else others)
         for key, take in self.project.tree["takes"].items():
             if take["result"] is None and take["base"] is not None:
                 self._edit_take(key, take)
@@ -135,13 +122,13 @@ class StudioHub:
             except Exception as error:  # told to the user, who can undo it
                 made, told = wanted[0], explain(error)
                 message = f"{told['sentence']}. {told['fix']}"
-                self.broadcast(messages.ToastMessage("error", told["sentence"], told["fix"] or "Undo the last step"))
+                self.broadcast(protocol.ToastMessage("error", told["sentence"], told["fix"] or "Undo the last step"))
             if self._edits.get(key) != wanted:
                 return
             del self._edits[key]
             now = self.project.tree["takes"].get(key)
             if now is not None and (now["base"], now["layers"], now["edits"]) == wanted and now["result"] is None:
-                self.change(lambda: self.project.amend(commands.SetEdited(key, made, message)))
+                self.publish(self.project.amend(commands.SetEdited(key, made, message)))
 
         self.spawn(work())
 
@@ -151,7 +138,7 @@ class StudioHub:
         """What a tool gets that runs in a thread of this process."""
         return RunContext(self.project.tree, self.project.store, self.project.folder / UPLOADS, **how)
 
-    def start(self, message: messages.StartMessage) -> StudioJob:
+    def start(self, message: protocol.StartMessage) -> StudioJob:
         """Begin a job."""
         tool = find_tool(message.tool)
         if not tool.has_recipe:
@@ -211,7 +198,7 @@ class StudioHub:
         inputs, others = tool.split(settings)
         recipe = RecipeEntry(tool.id, inputs, others, seed)
         if into and motion is not None:
-            self.change(lambda: self.project.run(commands.SetResult(into, motion["hash"], "fresh", recipe=recipe)))
+            self.publish(self.project.run(commands.SetResult(into, motion["hash"], "fresh", recipe=recipe)))
             return {"take": into}
         entry = tree["takes"].get(take) or tree["clips"].get(take)
         base = "" if entry is None else entry.get("clip", take)
@@ -223,7 +210,7 @@ class StudioHub:
             character = _find_character(characters, made)
             takes[key] = TakeEntry(name[:200], character, base, recipe, base=made["hash"], result=made["hash"])
         fresh = {key: one for key, one in characters.items() if key not in tree["characters"]}
-        self.change(lambda: self.project.run(commands.AddMotions(fresh, {}, takes), label=tool.title))
+        self.publish(self.project.run(commands.AddMotions(fresh, {}, takes), label=tool.title))
         return {"take": next(iter(takes)), "takes": list(takes)}
 
     def add_clips(self, motions: Sequence[Tree], *, label: str = "Import") -> Tree:
@@ -241,7 +228,7 @@ class StudioHub:
             takes[take] = TakeEntry(name, character, key, base=made["hash"], result=made["hash"])
         if clips:
             fresh = {key: one for key, one in characters.items() if key not in tree["characters"]}
-            self.change(lambda: self.project.run(commands.AddMotions(fresh, clips, takes), label=label))
+            self.publish(self.project.run(commands.AddMotions(fresh, clips, takes), label=label))
         return {"clips": list(clips), "takes": list(takes)}
 
     def keep_drag(self, tool: Tool, result: ToolResult, settings: Tree) -> None:
@@ -260,7 +247,7 @@ class StudioHub:
             patch: Tree = {"path": (), "value": report[root]}
             steps.append(commands.read_command("edit_world", {"root": root, "patches": [patch]}))
         if steps:
-            self.change(lambda: self.project.run(steps, label=tool.title))
+            self.publish(self.project.run(steps, label=tool.title))
         elif result.motion is not None:
             outcome = {"motion": describe_motion(result.motion, self.project.store)}
             recipe = report.get("recipe", {})

@@ -9,10 +9,9 @@ import msgspec
 import pytest
 
 from marey.base import InputError, MareyError
-from marey.studio.project.commands import AddMotions, SetEdited, SetResult, read_command
-from marey.studio.project.document import Project
-from marey.studio.project.patches import DocumentPatch, apply_patches
-from marey.studio.project.schema import ClipEntry, TakeEntry, check_project
+from marey.studio.commands import AddMotions, SetEdited, SetResult, read_command
+from marey.studio.project import Project
+from marey.studio.schema import ClipEntry, DocumentPatch, TakeEntry, apply_patches, check_project
 
 HASH = "ab" * 32
 

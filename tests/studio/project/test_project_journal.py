@@ -12,10 +12,9 @@ import pytest
 
 from marey.base import FormatError, WriteError
 from marey.samples import walk
-from marey.studio.project.commands import COMMANDS
-from marey.studio.project.document import Project
-from marey.studio.project.journal import JOURNAL, SNAPSHOT, Journal
-from marey.studio.protocol.clips import make_header
+from marey.studio.commands import COMMANDS
+from marey.studio.project import JOURNAL, SNAPSHOT, Journal, Project
+from marey.studio.protocol import make_header
 
 RenameProject = COMMANDS["rename_project"]
 
@@ -106,7 +105,7 @@ def test_a_full_disk_refuses_the_command_and_keeps_the_project(tmp_path, monkeyp
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("marey.studio.project.journal.os.fsync", full)
+        patched.setattr("marey.studio.project.os.fsync", full)
         with pytest.raises((WriteError, OSError), match="No space left"):
             project.run(RenameProject("two"))
     assert project.tree["name"] == "one"
@@ -130,8 +129,8 @@ def test_a_snapshot_that_fails_does_not_refuse_the_command(tmp_path, monkeypatch
         raise WriteError("project.json", "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("marey.studio.project.document.COMPACT_BYTES", 0)
-        patched.setattr("marey.studio.project.journal.write_atomically", full)
+        patched.setattr("marey.studio.project.COMPACT_BYTES", 0)
+        patched.setattr("marey.studio.project.write_atomically", full)
         project.run(RenameProject("kept"))
     abandon(project)
     again = Project(tmp_path)
@@ -149,8 +148,8 @@ def test_a_damaged_snapshot_is_said_with_its_file(tmp_path) -> None:
 def test_a_writer_that_is_killed_loses_nothing_that_it_told(tmp_path) -> None:
     program = (
         "import sys\n"
-        "from marey.studio.project.document import Project\n"
-        "from marey.studio.project.commands import read_command\n"
+        "from marey.studio.project import Project\n"
+        "from marey.studio.commands import read_command\n"
         "project = Project(sys.argv[1])\n"
         "for number in range(10**9):\n"
         "    print(project.run(read_command('rename_project', {'name': f'n{number}'})).seq, flush=True)\n"

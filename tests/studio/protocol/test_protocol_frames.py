@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.studio.protocol.framing import decode_frame, encode_frame
-from marey.studio.protocol.messages import AnswerMessage, BlockMessage, DragMessage, WantMessage
+from marey.studio.protocol import AnswerMessage, BlockMessage, DragMessage, WantMessage, decode_frame, encode_frame
 
 from ..frames import read_frame, write_frame
 

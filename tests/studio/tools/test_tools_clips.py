@@ -14,9 +14,10 @@ import marey
 from marey.base import InputError, UnknownNameError
 from marey.lie import geodesic_distance
 from marey.motion import Layer, LayerKey, Motion, apply_layers, contact_positions, mirror
+from marey.pipeline.takes import play_strips
+from marey.pipeline.tools import CancelledJobError
 from marey.skeleton import contact_points
-from marey.studio.tools import TOOLS, CancelledJobError
-from marey.studio.tools.clips import play_strips
+from marey.studio.tools import TOOLS
 from marey.studio.tools.files import MOTION_FORMATS
 
 
@@ -123,7 +124,7 @@ def test_a_sequence_plays_strips_where_they_lie_and_blends_where_they_overlap(co
     session, rate = context(), walk.rate_hz
     one = {"take": "walk", "in_s": 0.0, "out_s": 59 / rate, "blend_s": 0.0, "loop": 1.0}
     places = (0.5, 0.5 + 40 / rate, 2.5)  # held before the first, an overlap of 20 frames, a gap
-    made = play_strips(session, [one | {"start_s": start_s} for start_s in reversed(places)])
+    made = play_strips(session.motion, [one | {"start_s": start_s} for start_s in reversed(places)])
     assert made.num_frames == round(places[2] * rate) + 60
     np.testing.assert_allclose(
         made.root_positions[: round(0.5 * rate)], walk.root_positions[:1].repeat(round(0.5 * rate), 0)

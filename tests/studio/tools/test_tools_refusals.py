@@ -11,10 +11,10 @@ import pytest
 from marey.base import MareyError
 from marey.io import load
 from marey.samples import problem_file
-from marey.studio.jobs.context import RunContext
-from marey.studio.project.store import MotionArchive
+from marey.studio.project import MotionArchive
 from marey.studio.tools import TOOLS
 from marey.studio.tools.physics import read_own_problem
+from marey.studio.worker import RunContext
 
 JUNK: tuple[Any, ...] = (
     3, "x", True, [1], [None], ["x"], [[]], [{}], [{"take": 3}], [{"kind": "pin"}], [{"kind": "contact"}],

@@ -16,9 +16,9 @@ from ..page import running
 @pytest.fixture(scope="module")
 def toy_tools():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("marey.studio.jobs.context.list_tools", lambda: toys.TOYS)
+        patch.setattr("marey.studio.worker.list_tools", lambda: toys.TOYS)
         patch.setattr("marey.studio.web.hub.list_tools", lambda: toys.TOYS)
-        patch.setattr("marey.studio.jobs.pool.MODULE", "toys")
+        patch.setattr("marey.studio.job_pool.MODULE", "toys")
         # The shipped project takes two seconds to make
         starter = SimpleNamespace(motions=(walk(),), sketch={}, markers=())
         patch.setattr("marey.samples.starter_project", lambda: starter)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from marey.studio.project.document import Project
+from marey.studio.project import Project
 from marey.studio.web.gate import keep_token
 
 from .. import toys
@@ -137,9 +137,9 @@ def test_a_killed_worker_is_replaced_and_its_job_started_again_once(page, tmp_pa
 def test_a_server_that_is_killed_leaves_the_project_and_no_process(toy_tools, tmp_path) -> None:
     program = (
         "import sys; sys.path.insert(0, sys.argv[2]); import toys, threading\n"
-        "import marey.studio.jobs.context, marey.studio.web.hub, marey.studio.jobs.pool\n"
-        "marey.studio.jobs.context.list_tools = marey.studio.web.hub.list_tools = lambda: toys.TOYS\n"
-        "marey.studio.jobs.pool.MODULE = 'toys'\n"
+        "import marey.studio.worker, marey.studio.web.hub, marey.studio.job_pool\n"
+        "marey.studio.worker.list_tools = marey.studio.web.hub.list_tools = lambda: toys.TOYS\n"
+        "marey.studio.job_pool.MODULE = 'toys'\n"
         "from marey.studio.web.app import serve_project\n"
         "serve_project(sys.argv[1], port=0, open_browser=False, tell=lambda text: print(text, flush=True))\n"
     )

@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Meta
 
 from marey.base import InputError, UnknownNameError
-from marey.studio.project import schema
-from marey.studio.project.patches import MAX_PATCHES, DocumentPatch, Tree, check_plain
+from marey.studio import schema
+from marey.studio.schema import MAX_PATCHES, DocumentPatch, Tree, check_plain
 
 Index = Annotated[int, Meta(ge=0)]
 Indices = Annotated[list[Index], Meta(max_length=MAX_PATCHES)]

@@ -16,13 +16,13 @@ from typing import Any, Final
 import msgspec
 
 from marey.base import InputError, UnknownNameError
-from marey.studio.jobs.worker import pack_packet
-from marey.studio.protocol.messages import JobMessage, JobState
+from marey.studio.protocol import JobMessage, JobState
+from marey.studio.worker import pack_packet
 
 MOST_WAITING: Final = 100  # jobs
 MOST_KEPT: Final = 50  # jobs that have ended, for pages that are loaded later
 TRIES: Final = 2  # of a job whose process dies without being asked to
-MODULE: Final = "marey.studio.jobs.worker"
+MODULE: Final = "marey.studio.worker"
 
 
 @dataclass(eq=False)

@@ -1,5 +1,7 @@
 """The program of a worker process: takes one run after another, tells its progress, writes what it made.
 
+A tool gets a context: the document, motions of the project, uploaded files, a way to tell how far it is.
+
 Messages on stdin and stdout are msgpack, each behind its length (uint32 LE). The end of stdin is the end of the server:
 the process leaves at once, whatever it is doing.
 """
@@ -14,21 +16,86 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any, Final, cast
 
 import msgspec
 import numpy as np
 
-from marey.base import FormatError, InputError, MareyError
+from marey.base import FormatError, InputError, MareyError, UnknownNameError
 from marey.io import load_character
 from marey.motion import Motion
-from marey.studio.jobs.context import RunContext, find_tool
-from marey.studio.project.store import MotionArchive
-from marey.studio.protocol.clips import make_header
+from marey.pipeline import edit_motion
+from marey.pipeline.tools import Tool
+from marey.studio.project import MotionArchive, find_hash
+from marey.studio.protocol import make_header
+from marey.studio.schema import Tree
 
+HASH_LENGTH: Final = 64  # of the name of a motion in the archive
 PROGRESS_S: Final = 0.1  # [s] between two messages of progress
+
+
+class RunContext:
+    """The tool's view of a run; a ToolContext."""
+
+    def __init__(
+        self,
+        project: Tree,
+        store: MotionArchive,
+        uploads: Path,
+        *,
+        seed: int = 0,
+        tell: Callable[[float, str, Tree], None] | None = None,
+        show: Callable[[str, str], None] | None = None,
+    ) -> None:
+        """Prepare a run."""
+        self.project: Mapping[str, Any] = project
+        self.seed = seed
+        self._store, self._uploads = store, uploads
+        self._tell, self._show = tell, show
+        self.cancelled = False  # whoever cancels a run of the studio ends its process
+
+    def motion(self, key: str) -> Motion:
+        """Motion of a clip or take, with the layers and edits of the take; or of a hash that a page shows."""
+        if len(key) == HASH_LENGTH and key not in self.project["takes"] and key not in self.project["clips"]:
+            return self._store.get(key)
+        take = self.project["takes"].get(key)
+        if take is not None and take["result"] is None and take["base"] is not None:
+            return edit_motion(self._store.get(take["base"]), take["layers"], take["edits"])
+        return self._store.get(find_hash(cast(Tree, self.project), key))
+
+    def file(self, key: str) -> str:
+        """Path of an uploaded file."""
+        files = list((self._uploads / key).iterdir()) if key.isalnum() and (self._uploads / key).is_dir() else []
+        if not files:
+            raise InputError(f"there is no uploaded file '{key[:80]}'", "Drop the file again")
+        return str(files[0])
+
+    def progress(self, fraction: float, sentence: str, **facts: Any) -> None:
+        """Say how far the run is, and what can be drawn of it."""
+        if self._tell is not None:
+            self._tell(min(max(float(fraction), 0.0), 1.0), sentence, facts)
+
+    def partial(self, motion: Motion) -> None:
+        """Show a motion before the end."""
+        if self._show is not None:
+            self._show(self._store.put(motion), motion.name)
+
+
+def list_tools() -> Mapping[str, Tool]:
+    """The tools by id; those of :mod:`marey.studio.tools`."""
+    from marey.studio.tools import TOOLS
+
+    return TOOLS
+
+
+def find_tool(name: str, *kinds: str) -> Tool:
+    """Return a tool of one of these kinds, or of any where none is given."""
+    known = {key: tool for key, tool in list_tools().items() if not kinds or tool.kind in kinds}
+    if name not in known:
+        raise UnknownNameError("tool", name, "the studio", known)
+    return known[name]
 
 
 def main() -> None:

@@ -1,22 +1,41 @@
-"""Every message between the studio's page and its server: one definition for both sides.
+"""The protocol of the studio: every message between page and server, its frame, and clips as a page reads them.
 
 ``web/src/protocol/messages.gen.ts`` is generated from here. Raise :data:`VERSION` with every change that an older page
 would misread; page and server of different versions refuse each other in words.
+
+Frames of the socket: a header in msgpack, and raw arrays behind it that the page views without copying.
+
+::
+
+    uint32 LE length of the header | header: a map with `t` | zeros to a multiple of 8 | arrays, each on a multiple of 8
+
+An array in the header is ``{"$": [first byte behind the padding, "f4" | "i4" | "u1", shape]}``. A clip is a header,
+and blocks of frames in single precision.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+import struct
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Annotated, Any, Final, Literal, Union, cast
 
 import msgspec
 import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from marey.studio.project.patches import DocumentPatch
+from marey.base import InputError, write_atomically
+from marey.picture import describe_clip, ground_level
+from marey.picture.bodies import contacts_or_detect
+from marey.studio.project import MotionArchive
+from marey.studio.schema import DocumentPatch
 
 VERSION: Final = 2
-
+MAX_FRAME_BYTES: Final = 8 << 20  # of a message from the page
+ALIGNMENT: Final = 8  # so that a view of 32-bit numbers can start at every array
+KINDS: Final = {"f": "f4", "i": "i4", "u": "u1", "b": "u1"}  # of numpy -> of the wire
+BLOCK_FRAMES: Final = 1024
 Floats = Annotated[NDArray[np.float32], "Float32Array"]  # rides behind the header as raw little-endian numbers
 Arrays = Annotated[dict[str, Any], "Record<string, NumberArray>"]
 PlainTable = Annotated[dict[str, Any], "Record<string, unknown>"]
@@ -188,3 +207,79 @@ class ToastMessage(ServerMessage, tag="toast", frozen=True):
     level: Level
     sentence: str
     fix: str
+
+
+_decoder: Final = msgspec.msgpack.Decoder(Union[tuple(ClientMessage.__subclasses__())])  # noqa: UP007  of any length
+
+
+def encode_frame(message: ServerMessage) -> bytes:
+    """Bytes of a message; its arrays become 32-bit floats, 32-bit integers or bytes."""
+    parts: list[bytes] = []
+    at = 0
+
+    def refer(value: Any) -> Any:
+        nonlocal at
+        if isinstance(value, np.generic):
+            return cast(Any, value).item()
+        if not isinstance(value, np.ndarray):
+            raise TypeError(f"a {type(value).__name__} in a message")
+        array = cast(NDArray[Any], value)
+        kind = KINDS[array.dtype.kind]
+        data = np.ascontiguousarray(array, dtype=f"<{kind}").tobytes()
+        reference = {"$": [at, kind, list(array.shape)]}
+        padding = -len(data) % ALIGNMENT
+        parts.extend((data, bytes(padding)))
+        at += len(data) + padding
+        return reference
+
+    header = msgspec.msgpack.Encoder(enc_hook=refer).encode(message)
+    return b"".join((struct.pack("<I", len(header)), header, bytes(-(4 + len(header)) % ALIGNMENT), *parts))
+
+
+def decode_frame(data: bytes) -> ClientMessage:
+    """Message of a page."""
+    if not 4 <= len(data) <= MAX_FRAME_BYTES:
+        raise InputError(f"a message of {len(data)} bytes", f"Send at most {MAX_FRAME_BYTES}")
+    (length,) = struct.unpack_from("<I", data)
+    # A page has no arrays to send
+    if not 4 + length <= len(data) < 4 + length + ALIGNMENT:
+        raise InputError("a message whose length does not fit its bytes", "Reload the page")
+    try:
+        return _decoder.decode(memoryview(data)[4 : 4 + length])
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise InputError(f"a message that cannot be read: {error}", "Reload the page") from error
+
+
+def make_header(store: MotionArchive, key: str) -> bytes:
+    """Frame with everything of a clip but its frames.
+
+    It is kept beside the motion: detecting the contacts of a take of an hour costs seconds.
+    """
+    kept = store.find(key).with_suffix(f".header{VERSION}")
+    if kept.is_file():
+        return kept.read_bytes()
+    motion = store.get(key)
+    motion = replace(motion, contacts=contacts_or_detect(motion))
+    assert motion.contacts is not None
+    header: dict[str, Any] = describe_clip(motion, {}, lambda array: np.asarray(array, np.float32))
+    arrays = {"offsets": header.pop("offsets"), "shapes": header["capsules"].pop("shapes")}
+    header |= {
+        "frames": motion.num_frames,
+        "has_translations": motion.translations is not None,
+        "ground_m": ground_level(motion, motion.contacts),
+    }
+    frame = encode_frame(ClipMessage(key, header, arrays))
+    write_atomically(kept, frame)
+    return frame
+
+
+def cut_blocks(store: MotionArchive, key: str, first: int, count: int) -> Iterator[BlockMessage]:
+    """Blocks that hold the frames asked for; each starts at a multiple of :data:`BLOCK_FRAMES`."""
+    motion = store.get(key)
+    if first >= motion.num_frames:
+        raise InputError(f"frame {first} of a motion of {motion.num_frames}", "Ask for one that there is")
+    for start in range(first - first % BLOCK_FRAMES, min(first + count, motion.num_frames), BLOCK_FRAMES):
+        frames = slice(start, start + BLOCK_FRAMES)
+        moving = None if motion.translations is None else motion.translations[frames].astype(np.float32)
+        rotations = np.roll(motion.rotations.wxyz[frames], -1, axis=-1).astype(np.float32)
+        yield BlockMessage(key, start, motion.root_positions[frames].astype(np.float32), rotations, moving)

@@ -1,1 +1,0 @@
-"""Long work in processes of its own."""

@@ -1,1 +1,0 @@
-"""The document: a plain tree, typed commands, journal, store of clips."""

@@ -1,1 +1,0 @@
-"""Messages between page and server."""
