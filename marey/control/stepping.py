@@ -83,6 +83,7 @@ class FootstepSettings:
     own_aim_below_m: float = 0.012  # [m] likewise in a step of the figure's own, which catches it
     own_aim_phase: float = 0.7  # [-]
     hump_m: float = 0.06  # [m] that a foot is lifted in a step of its own
+    aside_lift: float = 0.2  # [-] of the way that it lands elsewhere than in the clip, likewise: a low foot would scuff
     astray_m: float = 0.02  # [m] that a standing figure's feet may stand elsewhere to one another than in the clip
     lean_s: float = 0.3  # [s] in which its weight comes over one of them, for the other to step back, and leaves it
     return_step_s: float = 0.35  # [s] of that step
@@ -311,10 +312,13 @@ class Footsteps:
         there = np.array([landing[0], -down, landing[1]])
         offset = (1.0 - part) * foot.lifted + part * there
         velocity = rate * (there - foot.lifted)
-        # A step of its own that the clip does not lift goes over a hump
-        if foot.is_own and down < self.settings.hump_m:
-            offset[1] += self.settings.hump_m * 16.0 * (x * (1.0 - x)) ** 2
-            velocity[1] += self.settings.hump_m * 32.0 * x * (1.0 - x) * (1.0 - 2.0 * x) / (whole * dt)
+        # A step of its own that the clip does not lift goes over a hump, and one that lands elsewhere over a lower one
+        hump_m = self.settings.hump_m
+        if not foot.is_own or down >= hump_m:
+            aside_m = float(np.linalg.norm((there - foot.lifted)[HORIZONTAL_AXES]))
+            hump_m = min(self.settings.aside_lift * aside_m, hump_m)
+        offset[1] += hump_m * 16.0 * (x * (1.0 - x)) ** 2
+        velocity[1] += hump_m * 32.0 * x * (1.0 - x) * (1.0 - 2.0 * x) / (whole * dt)
         # Towards its end the swing aims below the floor: a late foot costs more balance than an early one
         told = self.settings
         below_m, phase = (

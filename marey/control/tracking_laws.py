@@ -271,7 +271,7 @@ def landing_offset(at: TrackingStep, side: int) -> FloatArray:
         return _avoid_crossing(at, side, offset)
     base = other.offset if other.is_down else at.steps.offset
     if foot.due >= len(at.reference):  # it never lands
-        return _avoid_crossing(at, side, base)
+        return base
     left_s = min(max(foot.due - at.step, 0) * at.dt, LONGEST_S)
     # Error (2,) [m] of the capture point e when a foot lands: de/dt = omega (e - u)
     error, sway, last = at.capture_error(), at.sway, len(at.reference) - 1
@@ -289,11 +289,15 @@ def landing_offset(at: TrackingStep, side: int) -> FloatArray:
     # e' = e^(wT) (e - o) + o over the next stance: a foot that lands beyond the error leads back to the clip's place
     landed = base + at.weights.step * error
     landed = landed + _limit_length(at.weights.recall * landed, RECALL_M)
-    return _avoid_crossing(at, side, _limit_length(landed, at.weights.longest_step_m))
+    return _limit_length(landed, at.weights.longest_step_m)
 
 
 def _avoid_crossing(at: TrackingStep, side: int, offset: FloatArray) -> FloatArray:
-    """Offset of a landing that does not cross the leg that stands."""
+    """Offset of a landing that does not cross the leg that stands, for steps that the clip does not have.
+
+    Those of the clip go where balance needs them: captured walks and turns put a foot across, and a foot that is kept
+    off its place loses more than one that crosses.
+    """
     r, steps, other = at.reference, at.steps, at.steps.feet[1 - side]
     if not other.is_down:
         return offset
