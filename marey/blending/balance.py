@@ -153,7 +153,6 @@ def _apply_rows(rows: FloatArray, shift: FloatArray) -> FloatArray:
 
 def _add_normal_blocks(bands: FloatArray, rows: FloatArray, first: int, blocks: FloatArray) -> None:
     """Add :math:`A^T W A` of rows ``(F, S)`` that begin ``first`` frames on, with blocks W ``(F, 2, 2)``."""
-    at = np.arange(len(rows)) + first + STENCIL_REACH
     for i in range(rows.shape[1]):
         for j in range(i + 1):
             # Block (i, j) of A^T W A; only the lower bands are kept
@@ -161,7 +160,8 @@ def _add_normal_blocks(bands: FloatArray, rows: FloatArray, first: int, blocks: 
             for a, b in ((0, 0), (0, 1), (1, 0), (1, 1)):
                 below = 2 * (i - j) + a - b
                 if below >= 0:
-                    bands[below, 2 * (at + j) + b] += part[:, a, b]
+                    column = 2 * (first + STENCIL_REACH + j) + b
+                    bands[below, column : column + 2 * len(rows) : 2] += part[:, a, b]
 
 
 def lower_root_to_reach(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -151,37 +151,19 @@ def _limit_angle(vector: FloatArray) -> FloatArray:
     return vector * min(1.0, MAX_TILT_RAD / max(float(np.linalg.norm(vector)), 1e-12))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PlantPlan:
-    """Where a foot shall be, before it is eased into and out of its plants."""
+class ContactCut(NamedTuple):
+    """The contacts of a foot cut into plants: what does not change with the height of the body."""
 
+    modes: IntArray  # (F,) what it stands on
     plants: list[list[PlantRun]]
-    places: list[list[FloatArray]]  # (3,) [m] of each of their runs
-    ground: FloatArray  # (F,) [m] height of the ground under the plant
-    held: IntArray  # (F,) modes, without the moments in which a foot slides to its place or from one to the next
-    modes: IntArray  # (F,) modes, without those in which a foot that lands or leaves slides
-
-    def find_stays(self, run: PlantRun) -> list[tuple[int, int]]:
-        """Return the frames of a run, first and last (not included), in which its point stays."""
-        stays = self.held[run.start : run.stop] != FREE
-        return [(run.start + start, run.start + stop) for start, stop in find_runs(stays, 0)]
+    held: IntArray  # (F,) modes, without the moments in which it goes on from one place to the next
+    yaws: FloatArray  # (F,) [rad] headings, constant on the flat foot
 
     @classmethod
-    def build(
-        cls,
-        path: FootPath,
-        shape: FootGeometry,
-        modes: IntArray,
-        floor: FloorPlane,
-        rate_hz: float,
-        settings: HoldSettings,
-        size: float,
-    ) -> tuple[PlantPlan, FootPath, FloatArray]:
-        """Cut contacts into plants, turn the foot, find the places; arguments as those of :func:`plant_foot`.
-
-        Returns:
-            The plan, the path of the foot, turned as it will be, and its ankle ``(F, 3)`` [m] at its plants.
-        """
+    def from_path(
+        cls, path: FootPath, shape: FootGeometry, modes: IntArray, rate_hz: float, settings: HoldSettings, size: float
+    ) -> ContactCut:
+        """Cut the contacts of a foot; arguments as those of :func:`plant_foot`."""
         yaws = path.yaws(shape)
         natural = shape.points(path.R_world_ankle, path.R_world_toes)
         tracks = np.stack([path.ankle + natural.stands_on(mode) for mode in (FREE, HEEL, FLAT, TOES)])
@@ -203,7 +185,42 @@ class PlantPlan:
         goes_on, known = (held == FREE) & (modes != FREE), np.flatnonzero(held != FREE)
         if goes_on.any() and len(known):
             flat_yaws[goes_on] = np.interp(np.flatnonzero(goes_on), known, flat_yaws[known])
-        path = _level_foot(path, shape, modes, plants, flat_yaws, rate_hz, settings)
+        return cls(modes, plants, held, flat_yaws)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlantPlan:
+    """Where a foot shall be, before it is eased into and out of its plants."""
+
+    plants: list[list[PlantRun]]
+    places: list[list[FloatArray]]  # (3,) [m] of each of their runs
+    ground: FloatArray  # (F,) [m] height of the ground under the plant
+    held: IntArray  # (F,) modes, without the moments in which a foot slides to its place or from one to the next
+    modes: IntArray  # (F,) modes, without those in which a foot that lands or leaves slides
+
+    def find_stays(self, run: PlantRun) -> list[tuple[int, int]]:
+        """Return the frames of a run, first and last (not included), in which its point stays."""
+        stays = self.held[run.start : run.stop] != FREE
+        return [(run.start + start, run.start + stop) for start, stop in find_runs(stays, 0)]
+
+    @classmethod
+    def build(
+        cls,
+        path: FootPath,
+        shape: FootGeometry,
+        cut: ContactCut,
+        floor: FloorPlane,
+        rate_hz: float,
+        settings: HoldSettings,
+        size: float,
+    ) -> tuple[PlantPlan, FootPath, FloatArray]:
+        """Turn the foot, find the places; arguments as those of :func:`plant_foot`.
+
+        Returns:
+            The plan, the path of the foot, turned as it will be, and its ankle ``(F, 3)`` [m] at its plants.
+        """
+        modes, plants, held = cut.modes, cut.plants, cut.held
+        path = _level_foot(path, shape, modes, plants, cut.yaws, rate_hz, settings)
         path = _clear_ends(path, shape, modes, rate_hz, settings, size)
         # Places of each plant, and the ankle that they ask for
         points = shape.points(path.R_world_ankle, path.R_world_toes)
@@ -243,7 +260,7 @@ class PlantPlan:
 def plant_foot(
     path: FootPath,
     shape: FootGeometry,
-    modes: IntArray,
+    cut: ContactCut,
     floor: FloorPlane,
     rate_hz: float,
     settings: HoldSettings,
@@ -254,17 +271,18 @@ def plant_foot(
     Args:
         path: the foot as the posture of the source gives it.
         shape: of the foot.
-        modes: what it stands on, frame by frame ``(F,)``.
+        cut: its contacts.
         floor: under all plants but those on steps.
         rate_hz: frames per second.
         settings: how feet are planted.
         size: length of the legs over that for which the settings are stated.
     """
+    modes = cut.modes
     if not (modes != FREE).any():
         ground = floor.under(path.ankle)
         lifted = _lift_above_floor(path, shape, (modes, modes), ground, rate_hz, settings, size)
         return lifted, PlantPlan([], [], ground, modes, modes)
-    plan, path, goals = PlantPlan.build(path, shape, modes, floor, rate_hz, settings, size)
+    plan, path, goals = PlantPlan.build(path, shape, cut, floor, rate_hz, settings, size)
     is_held = plan.held != FREE
     contacts = modes if settings.drag else plan.held
     # A foot that is not at its place stays on the ground, but for one that goes on to ground of another height

@@ -158,9 +158,10 @@ def find_broken_plants(
     motion: Motion, schedule: ContactSchedule, body: BodyPosture, settings: HoldSettings = DEFAULT_HOLD
 ) -> tuple[BrokenPlant, ...]:
     """Stretches of a motion in which a planted point is farther from its place than ``HoldSettings.broken_m``."""
-    found: list[BrokenPlant] = []
+    found, points = list[BrokenPlant](), motion.map_frames(body.sole.positions)
     for plant in schedule:
-        away = plant.distances(motion, body)
+        at = points[plant.start : plant.stop, body.sole.index(plant.sole_point)]
+        away = np.linalg.norm(at - plant.place, axis=-1)
         for start, stop in find_runs(away > settings.broken_m, 0):
             first, last = plant.start + start, plant.start + stop
             times = (first / motion.rate_hz, (last - 1) / motion.rate_hz)

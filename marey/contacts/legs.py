@@ -13,6 +13,7 @@ from marey.contacts.body import SIDES, BodyPosture, mean_leg_length
 from marey.contacts.easing import limit_slope, pin_corrections, spread_cone, spread_corrections
 from marey.contacts.feet import (
     UP,
+    ContactCut,
     FootGeometry,
     FootPath,
     PlantEdit,
@@ -178,8 +179,14 @@ class PlantedFeet:
             The root ``(F, 3)`` [m], and where the plants are.
         """
         # The pelvis goes with the standing legs; feet in the air go with the pelvis
-        rise = self._pelvis_rise({side: goal for side, goal, _ in self._planted(np.zeros(len(self.stand.roots)))})
-        planted = list(self._planted(rise))
+        given = self.rate_hz, self.settings, self._size
+        cuts = {
+            side: ContactCut.from_path(path, self.shapes[side], self.modes[side], *given)
+            for side, path in self.paths.items()
+        }
+        level = np.zeros(len(self.stand.roots))
+        rise = self._pelvis_rise({side: goal for side, goal, _ in self._planted(level, cuts)})
+        planted = list(self._planted(rise, cuts))
         risen, plans = self.stand.raise_by(rise), {side: plan for side, _, plan in planted}
         goals = {side: self._raise_heel(risen, side, goal) for side, goal, _ in planted}
         del planted
@@ -293,12 +300,12 @@ class PlantedFeet:
             ankles[side] = hip + share[:, None] * (goal.ankle - hip)
         return risen, ankles
 
-    def _planted(self, rise: FloatArray) -> Iterator[tuple[str, FootPath, PlantPlan]]:
+    def _planted(self, rise: FloatArray, cuts: Mapping[str, ContactCut]) -> Iterator[tuple[str, FootPath, PlantPlan]]:
         """Both feet on their plants, the body higher by ``(F,)`` [m], and where these are."""
         for side, path in self.paths.items():
             higher = replace(path, ankle=path.ankle + rise[:, None] * UP)
-            shape, modes, floor = self.shapes[side], self.modes[side], self.floor.raise_by(self.soles[side])
-            yield side, *plant_foot(higher, shape, modes, floor, self.rate_hz, self.settings, self._size)
+            shape, floor = self.shapes[side], self.floor.raise_by(self.soles[side])
+            yield side, *plant_foot(higher, shape, cuts[side], floor, self.rate_hz, self.settings, self._size)
 
     def _pelvis_rise(self, goals: Mapping[str, FootPath]) -> FloatArray:
         """Smooth rise of the pelvis ``(F,)`` [m] that keeps standing legs as long, and knees as bent, as they were."""

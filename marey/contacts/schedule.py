@@ -10,7 +10,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray
 from marey.contacts.body import SIDES, BodyPosture
-from marey.motion import Contacts, Motion, find_runs
+from marey.motion import Contacts, find_runs
 
 REST_QUANTILE = 0.1  # [-] of the heights in a contact lie below the one at which its point rests
 
@@ -26,12 +26,10 @@ class FootPlant:
     place: FloatArray  # (3,) [m] where the point stays
     floor_m: float  # height of the ground under it
 
-    def distances(self, motion: Motion, body: BodyPosture) -> FloatArray:
-        """Distance ``(stop - start,)`` [m] of the point from its place in a motion."""
-        name = f"{self.foot}_{'toe_end' if self.point == 'toe' else self.point}"
-        positions, world = motion[self.start : self.stop].joint_frames()
-        at = body.sole.positions(positions, world)[:, body.sole.index(name)]
-        return np.linalg.norm(at - self.place, axis=-1)
+    @property
+    def sole_point(self) -> str:
+        """Name of the point of the sole that stays."""
+        return f"{self.foot}_{'toe_end' if self.point == 'toe' else self.point}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -170,6 +170,7 @@ DIRECTIONAL_HEURISTICS: Final = ("combined", "cycle", "legs")  # those that foll
 LEG_RATE_FRACTIONS: Final = (0.0, 0.995)
 LEG_STEP_M: Final = 0.02  # [m] of costs by the way to the next constraint,
 MAX_LEG_ROWS: Final = 600  # of which there are no more
+LEG_ROOM_M: Final = 1.0  # [m] that a way may lead farther away from a constraint than where the one before was met
 RATE_FRACTIONS: Final = (0.0, 0.6, 0.995)  # of the rate of the cheapest cycle, at which potentials are taken
 ZIGZAG_FACTOR: Final = float(
     np.sqrt(2.0)
@@ -328,7 +329,8 @@ class ConstraintLayers(NamedTuple):
     distance: FloatArray  # (L, H, W) [m] through all constraints that are left
     nearest: FloatArray  # (L,) [m] least way from where each is met to the end
     leg: FloatArray  # (L, H, W) [m] to the next constraint alone
-    between: FloatArray  # (L,) [m] least way from where each is met to the next
+    between: FloatArray  # (L,) [m] least way from where each is met to the next,
+    farthest: FloatArray  # (L,) [m] and the longest shortest one
 
 
 def layer_distances(
@@ -338,7 +340,7 @@ def layer_distances(
     count = len(constraints)
     meets = [find_meeting_edges(roads, constraint) for constraint in constraints]
     distance, nearest = np.empty((count, *ground.free.shape)), np.zeros(count)
-    leg, between = np.empty_like(distance), np.zeros(count)
+    leg, between, farthest = np.empty_like(distance), np.zeros(count), np.zeros(count)
     rest, slack = np.zeros(ground.free.shape), slack_allowance(constraints)
     for layer in range(count - 1, -1, -1):
         constraint = constraints[layer]
@@ -353,8 +355,10 @@ def layer_distances(
         rest = np.maximum(ground.distances(np.where(disk, rest, np.inf)), rest)  # what is left after it is left before
         distance[layer] = rest
         leg[layer] = rest if layer + 1 == count else ground.distances(np.where(disk, 0.0, np.inf))
-        between[layer] = 0.0 if layer + 1 == count else float(leg[layer + 1][disk].min(initial=np.inf))
-    return ConstraintLayers(tuple(meets), distance, nearest, leg, between)
+        ways = np.zeros(1) if layer + 1 == count else leg[layer + 1][disk]
+        between[layer] = float(ways.min(initial=np.inf))
+        farthest[layer] = float(ways.max(initial=0.0, where=np.isfinite(ways)))
+    return ConstraintLayers(tuple(meets), distance, nearest, leg, between, farthest)
 
 
 def compute_bounds(
@@ -417,11 +421,14 @@ def compute_bounds(
             after = np.zeros(states) if final is None else final
             cost = roads.cost - rate[r] * rates.length
             for layer in range(count - 1, -1, -1):
-                meets, table = layers.meets[layer], base[r, layer]
+                # Those who set out from the constraint before are not much farther away: beyond, it is no cheaper
+                own = rows if layer == 0 else min(rows, 1 + int((layers.farthest[layer - 1] + LEG_ROOM_M) / step))
+                meets, table = layers.meets[layer], base[r, layer, :own]
                 table[0], _ = compute_potentials(roads.first, roads.target, cost, meets, roads.apart, after, states + 2)
                 tabulate_costs(roads.first, roads.target, cost, drop, meets, roads.apart, after, table)
+                base[r, layer, own:] = table[-1]
                 # What is left where the constraint before this one was met
-                after = table[min(int(layers.between[layer - 1] / step), rows - 1)]
+                after = table[min(int(layers.between[layer - 1] / step), own - 1)]
                 if rate[r] == 0.0:
                     rest[layer - 1] = after
         end = NO_FINAL if final is None else final
