@@ -13,6 +13,12 @@ from typing import Any
 
 import pytest
 
+# What the browser of somebody who was here before remembers: no tour opens, and nothing plays by itself
+RETURNING = """
+for (const [key, value] of [["toured", "true"], ["playhead", "0"]])
+  localStorage.getItem(`marey-studio:${key}`) ?? localStorage.setItem(`marey-studio:${key}`, value);
+"""
+
 BUNDLE = Path(__file__).parents[3] / "marey" / "studio" / "web" / "static" / "studio.js"
 FIRST_S, PATIENCE_S = 120.0, 60.0  # hang guards: kernels may be compiled, software rendering is slow
 
@@ -49,10 +55,20 @@ class RunningStudio:
 class StudioPage:
     """A page of the studio; values are asked for until they come, since the page forbids evaluation of text."""
 
-    def __init__(self, browser: Any, address: str, *, scale: float = 0.25, size: tuple[int, int] = (1440, 900)) -> None:
+    def __init__(
+        self,
+        browser: Any,
+        address: str,
+        *,
+        scale: float = 0.25,
+        size: tuple[int, int] = (1440, 900),
+        is_returning: bool = True,
+    ) -> None:
         context = browser.new_context(
             viewport={"width": size[0], "height": size[1]}, device_scale_factor=scale, accept_downloads=True
         )
+        if is_returning:
+            context.add_init_script(RETURNING)
         self.page = context.new_page()
         self.page.set_default_timeout(PATIENCE_S * 1000)
         self.errors: list[str] = []

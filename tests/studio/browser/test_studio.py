@@ -312,6 +312,19 @@ def test_a_hundred_loads_leave_no_memory_on_the_card(tab):
     assert counts[99 - 12][1] == counts[99][1] == counts[27][1]
 
 
+def test_who_comes_for_the_first_time_is_shown_round_a_project_that_moves(studio, open_page):
+    tab = open_page(studio.address, is_returning=False)
+    tour = tab.page.get_by_role("dialog")
+    assert tour.is_visible()
+    tab.wait(f"{TIME} > 0.2")
+    tab.press("Escape")
+    tour.wait_for(state="hidden")
+    tab.page.reload()
+    tab.wait("mareyStudio.session.main.value !== null && mareyStudio.viewport.value.draws > 0")
+    assert not tour.is_visible()
+    assert tab.errors == []
+
+
 def test_it_plays_and_scrubs_with_the_server_stopped(start_studio, open_page):
     studio = start_studio()
     tab = open_page(studio.address)

@@ -36,7 +36,7 @@ export function App({ studio }: { studio: Studio }) {
       if (runKey(studio, event)) event.preventDefault();
     };
     window.addEventListener("keydown", press);
-    if (!recall("toured", false) && !navigator.webdriver) dialog.value = "tour";
+    if (!recall("toured", false)) dialog.value = "tour";
     return () => window.removeEventListener("keydown", press);
   }, []);
   return (

@@ -232,7 +232,7 @@ export class Viewport {
         this.isFirst = false;
         this.look("free");
         // Whoever comes for the first time sees a motion
-        if (recall("playhead", null) === null && !navigator.webdriver && !matchMedia("(prefers-reduced-motion: reduce)").matches) session.play();
+        if (recall("playhead", null) === null && !matchMedia("(prefers-reduced-motion: reduce)").matches) session.play();
       }
       this.stage.follow(this.root, this.isFollowing.peek() && this.isCastShown && !this.isDragging);
     }
