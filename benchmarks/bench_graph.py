@@ -133,8 +133,6 @@ def _ratio(name: str, ratio: float, bar: float, note: str) -> Row:
 
 def _expansions(graph: MotionGraph) -> tuple[float]:
     """Least ratio of expansions at epsilon 10, all constraints at once; a search that found nothing counts as it is."""
-    import time
-
     from marey.graph.search.anytime import AnytimeSearch
     from marey.graph.search.blended_graph import borrow_memory, prepare_graph
     from marey.graph.search.problem import SearchClock, SearchProblem
@@ -150,9 +148,9 @@ def _expansions(graph: MotionGraph) -> tuple[float]:
             )
             assert isinstance(problem, SearchProblem)
             with borrow_memory(2_000_000) as memory:
-                run = AnytimeSearch(problem, memory, SearchClock(time.perf_counter(), SEARCH_S), None)
+                run = AnytimeSearch(problem, memory, SearchClock(SEARCH_S), None)
                 run._search_all_constraints((10.0,))
-                run._count()
+                run._accumulate_counts()
                 count.append(run.expansions)
         ratios.append(count[0] / count[1])
     return (min(ratios),)

@@ -251,7 +251,7 @@ def expansions_at_once(graph, problem: Sketch, heuristic: str, tolerance: float,
     compiled = SearchProblem.from_sketch(prepare_graph(graph), problem, heuristic, tolerance)
     assert not isinstance(compiled, SearchFailure)
     with borrow_memory(2_000_000) as memory:
-        run = AnytimeSearch(compiled, memory, SearchClock(time.perf_counter(), 120.0), None, few=False)
+        run = AnytimeSearch(compiled, memory, SearchClock(120.0), None, few=False)
         run._search_all_constraints((epsilon,))
         run._accumulate_counts()
         assert run.best is not None
