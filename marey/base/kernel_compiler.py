@@ -58,7 +58,7 @@ def _plain_machine(codegen: Any) -> Any:
     """The processor as the target of machine code that is translated instruction by instruction."""
     options: dict[str, Any] = {"opt": 0}
     codegen._customize_tm_options(options)
-    return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(**options)
+    return cast(Any, llvm).Target.from_triple(llvm.get_process_triple()).create_target_machine(**options)
 
 
 class EntryLibrary(JITCodeLibrary):
