@@ -39,11 +39,14 @@ MAX_WAIT_S, POLL_S = 120.0, 0.05  # [s] for another process that compiles the sa
 UNUSED_DAYS = 30.0  # versions of a kernel that were not loaded for this long are removed when a new one is written
 
 
-def enable_cache(dispatcher: Any, stamp: str) -> None:
-    """Let ``dispatcher`` keep its machine code on disk under ``stamp``; without a folder it compiles anew."""
+def enable_cache(dispatcher: Any, *stamps: str) -> None:
+    """Let ``dispatcher`` keep its machine code on disk under the first of ``stamps``, and read that of the others too.
+
+    Without a folder it compiles anew.
+    """
     folder, others = kernel_folder(), readable_folders()
     if folder is not None or others:
-        dispatcher._cache = _StampedCache(dispatcher.py_func, stamp, folder, others)
+        dispatcher._cache = _StampedCache(dispatcher.py_func, stamps, folder, others)
 
 
 def environment_folder() -> Path:
@@ -169,14 +172,21 @@ class _TolerantFiles(IndexDataCacheFile):
 
 
 class _StampedCache(FunctionCache):
-    """A cache of one kernel whose freshness is its stamp; written to one folder, read from others as well."""
+    """A cache of one kernel whose freshness is its stamp; written to one folder, read from others as well.
 
-    def __init__(self, function: Any, stamp: str, folder: Path | None, others: tuple[Path, ...] = ()) -> None:
+    Code of any of the stamps will do; the first is that of what is written.
+    """
+
+    def __init__(
+        self, function: Any, stamps: tuple[str, ...], folder: Path | None, others: tuple[Path, ...] = ()
+    ) -> None:
         self._name = repr(function)
         self._py_func = function
         self._is_written = folder is not None
-        first = folder or others[0]
-        self._others = [_StampedCache(function, stamp, other) for other in others if other != first]
+        stamp, first = stamps[0], folder or others[0]
+        folders = [first, *(other for other in others if other != first)]
+        places = [(other, place) for other in stamps for place in folders]
+        self._others = [_StampedCache(function, (other,), place) for other, place in places[1:]]
         self._impl = _StampedImpl(function, stamp, first)
         self._cache_path = str(first)
         self._cache_file = _TolerantFiles(self._cache_path, self._impl.filename_base, stamp)

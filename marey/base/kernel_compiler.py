@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
+from functools import cache
 from typing import Any, cast
 
 import llvmlite.binding as llvm
@@ -30,6 +31,8 @@ EVERY_S = 10.0  # [s] between two messages on the progress
 # Solvers, whose loops are over the three numbers of a vector and the joints of a chain: vector registers made inverse
 # kinematics a tenth slower, and its machine code longer to make. Loops over clips and tables are small kernels.
 LARGE_BYTES = 200_000
+# Below it, optimisation costs little, and tight loops over clips and tables run many times faster for it
+PLAIN_BYTES = 40_000
 ENVIRONMENT = "_ZN08NumbaEnv"  # prefix of the variable through which compiled code finds its Python constants
 
 
@@ -50,8 +53,18 @@ def simplify_functions(codegen: Any, module: Any) -> None:
             passes.run(function, builder)
 
 
+@cache
+def _plain_machine(codegen: Any) -> Any:
+    """The processor as the target of machine code that is translated instruction by instruction."""
+    options: dict[str, Any] = {"opt": 0}
+    codegen._customize_tm_options(options)
+    return cast(Any, llvm).Target.from_triple(llvm.get_process_triple()).create_target_machine(**options)
+
+
 class EntryLibrary(JITCodeLibrary):
     """Code that Python calls: linked with its pieces, then optimised and translated."""
+
+    _plain_code: bytes | None = None  # machine code that was not optimised
 
     def _optimize_functions(self: Any, ll_module: Any) -> None:
         """Simplify each function; the whole is optimised later."""
@@ -59,13 +72,25 @@ class EntryLibrary(JITCodeLibrary):
 
     def _optimize_final_module(self: Any) -> None:
         """Optimise the whole; large kernels as numba does, but without loops over vector registers."""
-        if len(self._final_module.as_bitcode()) < LARGE_BYTES:
+        size, scalar = len(self._final_module.as_bitcode()), {"loop_vectorize": False, "slp_vectorize": False}
+        if kernels.IS_PLAIN and size > PLAIN_BYTES:
+            # Write inline pieces into their callers, and no more
+            builder = self._codegen._pass_builder(opt=0, **scalar)
+            builder.getModulePassManager().run(self._final_module, builder)
+            self._plain_code = _plain_machine(self._codegen).emit_object(self._final_module)
+            return
+        if size < LARGE_BYTES:
             cast(Any, super())._optimize_final_module()
             return
-        scalar = {"loop_vectorize": False, "slp_vectorize": False}
         for options in ({"opt": self._codegen._opt_level, "cost": "cheap"}, {"opt": 2}):
             passes, builder = self._codegen._module_pass_manager(**options, **scalar)
             passes.run(self._final_module, builder)
+
+    def _finalize_final_module(self: Any) -> None:
+        """Make machine code that can be called; plain code is handed over as if it came from disk, and kept for it."""
+        self._compiled_object = self._plain_code
+        cast(Any, super())._finalize_final_module()
+        self._compiled_object = self._plain_code or self._compiled_object
 
 
 class PieceLibrary(JITCodeLibrary):

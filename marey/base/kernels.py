@@ -20,7 +20,8 @@ from typing import Any, ClassVar, TypeVar, cast
 import numpy as np
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-COMPILE_VARIABLE = "MAREY_COMPILE"  # "always": no kernel is interpreted first
+COMPILE_VARIABLE = "MAREY_COMPILE"  # "always": no kernel is interpreted first; "plain": large ones are not optimised
+IS_PLAIN = os.environ.get(COMPILE_VARIABLE) == "plain"
 PATIENCE = 12  # calls of a patient kernel that are interpreted, in all some seconds, before it is compiled
 CONVENTION = b"records by place 7"  # how compiled pieces call one another: raise it when the compiler here changes
 
@@ -161,8 +162,9 @@ class Kernel:
         else:
             dispatcher = numba.njit(pipeline_class=compiler.EntryCompiler, **options)(self.py_func)
         if dispatcher is not self.py_func:  # NUMBA_DISABLE_JIT hands the function back
-            kind = "piece" if is_piece else "entry"
-            import_module("marey.base.kernel_cache").enable_cache(dispatcher, f"{kind}-{self.stamp()}")
+            kinds = ("piece",) if is_piece else ("plain", "entry") if IS_PLAIN else ("entry",)
+            stamp = self.stamp()
+            import_module("marey.base.kernel_cache").enable_cache(dispatcher, *(f"{kind}-{stamp}" for kind in kinds))
         return dispatcher
 
     def stamp(self) -> str:

@@ -5,13 +5,23 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from math import cos, sin
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
-from marey.base import FloatArray, inline_kernel, is_interpreted, kernel, patient_kernel
+from marey.base import (
+    FloatArray,
+    inline_kernel,
+    is_interpreted,
+    kernel,
+    kernel_cache,
+    kernel_compiler,
+    kernels,
+    patient_kernel,
+)
 from marey.base.kernels import Kernel
 
 CALLEE = """
@@ -269,6 +279,42 @@ def test_a_patient_kernel_is_interpreted_before_it_is_compiled(monkeypatch: pyte
     assert [halve(float(n)) for n in range(3)] == [0.0, 0.5, 1.0]
     assert is_interpreted(halve, 1.0)
     assert not cast(Any, halve).signatures
+
+
+def compute_orbit(start: FloatArray, turns: FloatArray, count: int) -> FloatArray:
+    """Products and sums that a compiler might fuse, sums it might reorder, a branch, a piece, arrays of its own."""
+    state, out = start.copy(), np.zeros((count, start.size))
+    for n in range(count):
+        total = 0.0
+        for i in range(start.size):
+            total += state[i] * turns[i, n % turns.shape[1]] + 0.1 * state[i - 1]
+            state[i] = sin(total) / (1.0 + total * total) if total < 0.7 else signed_square(cos(total) - 0.3)
+        out[n] = state - 0.3 * turns[:, 1]
+    return out
+
+
+def test_plain_code_gives_the_bits_of_optimised_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_cache, "enable_cache", lambda *_: None)
+    monkeypatch.setattr(kernel_compiler, "PLAIN_BYTES", 0)
+    rng = np.random.default_rng(7)
+    arguments = rng.standard_normal(9), rng.standard_normal((9, 5)), 400
+    answers = dict[bool, bytes]()
+    for is_plain in (False, True):
+        monkeypatch.setattr(kernels, "IS_PLAIN", is_plain)
+        made: Any = kernel(compute_orbit)
+        answers[is_plain] = made(*arguments).tobytes()
+        (compiled,) = made._entry.overloads.values()
+        assert (compiled.library._plain_code is not None) == is_plain
+    assert answers[True] == answers[False]
+
+
+def test_plain_code_is_kept_apart_and_optimised_code_serves_as_well(tmp_path: Path) -> None:
+    write(tmp_path)
+    first, second = ({"MAREY_KERNEL_CACHE": str(tmp_path / name)} for name in ("first", "second"))
+    assert run(tmp_path, **first, MAREY_COMPILE="plain") == (7.0, 2)
+    assert run(tmp_path, **first, MAREY_COMPILE="") == (7.0, 3)  # the piece is shared, the plain entry is not
+    assert run(tmp_path, **second, MAREY_COMPILE="") == (7.0, 2)
+    assert run(tmp_path, **second, MAREY_COMPILE="plain") == (7.0, 2)
 
 
 def test_a_patient_kernel_divides_by_zero_as_compiled_code_does():
