@@ -14,7 +14,6 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray
-from marey.kinematics.markers.belt import Belt, find_belt
 from marey.kinematics.markers.poses import (
     LabelledPoints,
     MarkerPoses,
@@ -25,7 +24,7 @@ from marey.kinematics.markers.poses import (
     solve_marker_poses,
 )
 from marey.kinematics.markers.shape import CAP, STATURES_M, BodyShape, assign_segments, expect_landmarks, find_segments
-from marey.kinematics.markers.sites import CLUSTER_SITES, MarkerSite, parse_marker_name, place_site
+from marey.kinematics.markers.sites import CLUSTER_SITES, Belt, MarkerSite, find_belt, parse_marker_name, place_site
 from marey.lie import SO3
 from marey.motion import Markers, Motion, standing_height
 from marey.skeleton import HUMAN, HUMAN_STATURE_M, Skeleton, role_map

@@ -18,12 +18,13 @@ from marey.contacts.legs import PlantedFeet
 from marey.contacts.plants import FLAT, HEEL, RETARGET_HOLD, TOES, HoldSettings, find_foot_modes
 from marey.kinematics.limits.contract import JointLimits
 from marey.kinematics.retargeting.hands import HANDS, hold_hands
-from marey.kinematics.retargeting.posture import measure_turns, pose_target
 from marey.kinematics.retargeting.report import RetargetReport, measure_result
 from marey.kinematics.retargeting.target import (
     HasSkeleton,
     RetargetTarget,
     foot_heading,
+    measure_turns,
+    pose_target,
 )
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, assess_motion
