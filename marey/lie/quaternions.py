@@ -4,8 +4,8 @@ Large batches run in compiled loops. The scalar functions stay accurate from zer
 Stumpff functions :math:`c_k(\theta) = \sum_j (-1)^j \theta^{2j} / (2j+k)!`, or quotients of them: :math:`c_1` is the
 cardinal sine, :math:`c_2 = (1-\cos\theta)/\theta^2`, :math:`c_3 = (\theta-\sin\theta)/\theta^3`.
 
-The sums and products at the top take components, which are arrays in numpy and scalars in a compiled loop (``so3``,
-``kernels``). Both ways give the same bits, and the choice between them is one of speed alone.
+The sums and products at the top take components, which are arrays in numpy and scalars in compiled loops
+(``batch_kernels``, ``kernels``). Both ways give the same bits, and the choice between them is one of speed alone.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def half_cotangent_remainder(theta: ArrayLike) -> FloatArray:
 
 
 KERNEL_SIZE = 40_000  # [quaternions] numpy needs some 3 ms for so many; below, loading the compiler does not pay
-KERNELS = "marey.lie.so3"
+KERNELS = "marey.lie.batch_kernels"
 
 
 def multiply(p: FloatArray, q: FloatArray) -> FloatArray:

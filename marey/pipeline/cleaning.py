@@ -169,8 +169,6 @@ def hold_plants(motion: Motion) -> Correction:
 
 def repair_physics(motion: Motion, settings: CleaningSettings = CLEANING_SETTINGS) -> Correction:
     """Move stretches that no body could make as little as needed; a stretch that gets no better stays."""
-    from marey.pipeline.cleaning import repair_motion
-
     done = repair_motion(motion, limit_s=settings.repair_time_s)
     words = {True: "repaired", False: "not repaired: no more of the clip would be valid"}
     found = tuple(f"{start_s:.2f}-{stop_s:.2f} s {words[is_kept]}" for start_s, stop_s, is_kept in done.stretches)
