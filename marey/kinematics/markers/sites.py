@@ -275,7 +275,6 @@ class Belt:
     """Velocity of the ground under the feet."""
 
     velocity_mps: FloatArray  # (3,) [m/s] in world, horizontal
-    spread_mps: float  # [m/s] of single stances round it
 
     @property
     def speed_mps(self) -> float:
@@ -327,4 +326,4 @@ def find_belt(motion: Motion) -> Belt | None:
     drift = float(np.linalg.norm(way)) / max(motion.duration_s, 1e-6)
     if speed < SLOWEST_MPS or drift > SHARE * speed or spread > STEADY * speed:
         return None
-    return Belt(belt, spread)
+    return Belt(belt)
