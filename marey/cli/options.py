@@ -88,7 +88,7 @@ def parse_numbers(text: str, what: str, example: str) -> list[float]:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise typer.BadParameter(f"'{text}' is no list of {what}; write {example}.") from None
+        raise typer.BadParameter(f"'{text}' is not a list of {what}: write {example}.") from None
 
 
 @contextmanager

@@ -173,7 +173,12 @@ class LocalFrames:
 
 
 def localise_frames(world: SO3, positions: FloatArray, parents: IntArray) -> LocalFrames:
-    """Turn world rotations, batch (F, J), and positions (F, J, 3) [m] into those of joints in their parents' frames."""
+    r"""Turn world rotations, batch (F, J), and positions (F, J, 3) [m] into those of joints in their parents' frames.
+
+    Formats of suits and generators keep no offsets. Bones are rigid, so every frame has them:
+
+    .. math:: L_j = R_{p(j)}^\top R_j, \qquad o_j = \frac1F \sum_f R_{p(j)}^\top (x_j - x_{p(j)})
+    """
     above = parents[1:]
     inverse = world[:, above].inverse()
     bones = np.zeros_like(positions)

@@ -259,7 +259,11 @@ def to_absolute(motion: Motion) -> SE3:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RelativeConfiguration:
-    """Joint rotations of bones that were placed one by one, and how far their joints came apart."""
+    r"""Joint rotations of bones that were placed one by one, and how far their joints came apart.
+
+    Absolute configurations :math:`SE(3)^{n+1}`, frames of the bones, let joints separate; relative ones,
+    :math:`SE(3) \times SO(3)^n`, cannot, and compare poses up to a rigid motion. [Tournier2011]_ §4.1-4.3.
+    """
 
     motion: Motion
     separations: FloatArray  # (F, J) [m] between where a joint is on its bone and on the bone's parent; 0 for the root

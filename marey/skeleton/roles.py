@@ -3,6 +3,8 @@
 Lengths are the author-independent body proportions of [Drillis1966]_ as tabulated in [Winter2009]_ fig. 4.1,
 for a stature of 1.75 m; the pelvis, spine and collar joints, which the table does not give, are placed so that
 hip, shoulder and head heights agree with it. The rest pose is a T: facing +Z, left hand along +X.
+
+Other skeletons have maps of roles; bones that a conversion lost, thorax and wrists of CMU's BVH files, come back.
 """
 
 from __future__ import annotations

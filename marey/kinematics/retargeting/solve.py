@@ -93,7 +93,7 @@ def solve_retarget(
 ) -> RetargetResult:
     r"""Put a motion on another body so that it stays the same person's.
 
-    Limbs point where they pointed (:func:`~marey.kinematics.retargeting.posture.measure_turns`), so angles of elbows
+    Limbs point where they pointed (:func:`~marey.kinematics.retargeting.target.measure_turns`), so angles of elbows
     and knees and the swing of arms are the source's. The middle of the hips goes along the scaled path,
 
     .. math:: p' = s\,p + (0,\ h' - s\,h,\ 0), \qquad s = \text{ratio of the legs},\quad h = \text{ankle over the sole}
