@@ -269,10 +269,8 @@ def check_validity(
     places, balance = measure_balance(dynamics, supports)
     hurry = compute_tipping_ratio(dynamics, supports, places)
     # Near flights a body may hurry more
-    flying = np.zeros(len(supports.touching), dtype=np.bool_)
-    for start, stop in find_flights(supports.touching, motion.rate_hz, LEAST_FLIGHT_S):
-        flying[start:stop] = True
-    is_running = widen_flags(flying, min(round(FLIGHT_NEAR_S * motion.rate_hz), len(flying)))
+    flights = find_flights(supports.touching, motion.rate_hz, LEAST_FLIGHT_S)
+    is_running = mark_running(flights, motion)
     measures = _FrameMeasures(
         np.linalg.norm(weighed, axis=-1),
         average_gaussian(1e3 * supports.slide_m, motion.rate_hz, LASTING_S),
@@ -294,7 +292,7 @@ def check_validity(
     found = find_wrench_causes(weighed, ratios[:, 0] > 1.0, supports.carried, margin, balance)
     found |= {n: ratios[:, k] > 1.0 for k, n in enumerate(("slide", "penetration", "limits", "haste"), start=1)}
     marked, remarks = mark_geometric_faults(motion, supports, faults)
-    if flying.any() and skates(motion, supports):
+    if flights and skates(motion, supports):
         marked["skate"] = np.ones(motion.num_frames, dtype=np.bool_)
     for flags in marked.values():
         levels[flags] = 2
@@ -330,6 +328,14 @@ def check_validity(
         warnings=tuple(write_remarks(motion, dynamics.body, supports, remarks)),
         spans=find_spans(levels, flags, measures.violation, lack, motion.rate_hz),
     )
+
+
+def mark_running(flights: list[tuple[int, int]], motion: Motion) -> BoolArray:
+    """Frames ``(F,)`` in or near a flight."""
+    flying = np.zeros(motion.num_frames, dtype=np.bool_)
+    for start, stop in flights:
+        flying[start:stop] = True
+    return widen_flags(flying, min(round(FLIGHT_NEAR_S * motion.rate_hz), len(flying)))
 
 
 def weigh_missing_wrench(missing: FloatArray, supports: Supports, rate_hz: float) -> FloatArray:

@@ -220,13 +220,7 @@ def solve_dual_steps(
         cost = evaluate_pose(layout, goals, state)
     if is_all_reached(tolerances, goals.active, state.errors) and (status == STATIONARY or not seek_optimum):
         status = REACHED
-    for c in range(3):
-        pose.root[c] = state.root[c]
-        for b in range(pose.errors.shape[0]):
-            pose.errors[b, c] = state.errors[b, c]
-    for j in range(joints):
-        for c in range(4):
-            pose.wxyz[j, c] = state.wxyz[j, c]
+    write_answer(state, pose)
     return status, iteration, evaluations, cost, gradient, 0.0
 
 
@@ -239,6 +233,18 @@ def project_start(layout: IKLayout, bounds: Bounds | None, dual: DualStep, face:
         project_to_box(layout.box, start.wxyz, start.vectors)
         if dual.keeps_regions:
             narrow_to_regions(layout.box, face, start)
+
+
+@inline_kernel
+def write_answer(state: IKState, pose: PoseArrays) -> None:
+    """Overwrite a pose and its errors by those of a state."""
+    for c in range(3):
+        pose.root[c] = state.root[c]
+        for b in range(pose.errors.shape[0]):
+            pose.errors[b, c] = state.errors[b, c]
+    for j in range(pose.wxyz.shape[0]):
+        for c in range(4):
+            pose.wxyz[j, c] = state.wxyz[j, c]
 
 
 @inline_kernel

@@ -314,13 +314,19 @@ def solve_ik(
     )
     if first is not None and last_targets is None and result.status is not SolveStatus.CONVERGED and end is None:
         # A pose says nothing about the goals before, so the way of goals that stay out of reach is not known
-        turns = measure_turns(first, guess)
-        if float(turns.max()) > FAR_TURN_RAD:
-            named = f"'{body.skeleton.names[int(turns.argmax())]}' turns by {float(turns.max()):.2f} rad from the start"
-            cure = "in a drag, hand over the last result in place of its pose, and its branch is followed"
-            result = replace(result, advice=f"{result.advice} {named}: {cure}.")
+        result = _advise_of_turn(result, measure_turns(first, guess))
     raise_if_asked("solve_ik", result.status, result.advice, result, on_failure)
     return result
+
+
+def _advise_of_turn(result: IKResult, turns: FloatArray) -> IKResult:
+    """Add to the advice that a joint has turned far ``(J,)`` [rad] from the start, if one has."""
+    if float(turns.max()) <= FAR_TURN_RAD:
+        return result
+    joint = result.pose.skeleton.names[int(turns.argmax())]
+    cure = "in a drag, hand over the last result in place of its pose, and its branch is followed"
+    told = f"'{joint}' turns by {float(turns.max()):.2f} rad from the start: {cure}."
+    return replace(result, advice=f"{result.advice} {told}")
 
 
 def _project_start(guess: Guess, limits: JointLimits | None, body: PosedBody) -> float:
