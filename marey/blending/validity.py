@@ -24,8 +24,6 @@ from marey.skeleton import contact_points
 
 SPIN_TOL: Final = 1.0  # [rad/s] a change of spin that is seen
 FORCE_HZ: Final = 8.0  # [Hz] cutoff before accelerations are taken
-SLIDE_TOL_MM: Final = 2.0
-SINK_TOL_MM: Final = 5.0
 NATURAL_FALL_MPS2: Final = (-12.7, -9.0)  # [m/s²] error of gravity below the threshold of perception ([Reitsma2003]_)
 
 
@@ -99,11 +97,6 @@ class ContactCheck:
     sink_mm: float  # farthest that a heel or ball of a planted foot is below the floor
     balance_m: float  # least margin of the centre of mass inside the polygon of the soles; negative is outside
     friction: float  # [-] largest ratio of level to vertical force that the blend needs
-
-    @property
-    def is_clean(self) -> bool:
-        """Whether no foot slides over 2 mm or sinks over 5 mm."""
-        return self.slide_mm <= SLIDE_TOL_MM and self.sink_mm <= SINK_TOL_MM
 
 
 def check_contact(motion: Motion, body: Body | None = None, *, floor_m: float = 0.0) -> ContactCheck:

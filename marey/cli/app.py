@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from marey.cli import studio, tools
+from marey.cli import tools
 from marey.cli.clips import convert, edit, info, library, physics
 from marey.cli.common import LOG
 from marey.cli.options import option
@@ -77,7 +77,7 @@ app.command("blend")(edit.blend)
 app.command("synth")(synth.synth)
 app.command("simulate")(simulate.simulate)
 app.command("muscle")(muscle.muscle)
-app.command("run")(studio.run)
+app.command("run")(tools.run)
 # Stores, pictures and tools
 app.add_typer(library.app, name="library")
 app.add_typer(graph.app, name="graph")
@@ -85,7 +85,7 @@ app.command("strip")(info.strip)
 app.command("film")(info.film)
 app.command("view")(info.view)
 app.command("plot")(info.plot)
-app.command("studio")(studio.studio)
+app.command("studio")(tools.studio)
 app.command("demo")(demo.demo)
 app.command("warm-up")(tools.warm_up)
 app.command("bench")(tools.bench)

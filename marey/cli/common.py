@@ -216,6 +216,26 @@ def write_strip(motion: Motion, strip: str | None, count: int, **options: Any) -
     remark(f"wrote {strip}")
 
 
+def write_comparison(motions: Sequence[Motion], strip: str | None, **options: Any) -> None:
+    """Draw film strips of several motions, one above the other, if they are asked for, and say so."""
+    if strip is None:
+        return
+    from marey.picture import compare_strips, save_image
+
+    save_image(compare_strips(motions, **options), strip)
+    remark(f"wrote {strip}")
+
+
+def write_rows(rows: Sequence[Mapping[str, Any]], csv: str | None) -> None:
+    """Write a table, if one is asked for, and say so."""
+    if csv is None:
+        return
+    from marey.base import write_table
+
+    write_table(rows, csv)
+    remark(f"wrote {csv} ({len(rows)} rows)")
+
+
 # Many inputs
 
 
@@ -324,11 +344,7 @@ def run_each(
             rows += [{"file": file, **row} for row in (outcome.rows if outcome.rows is not None else [single])]
             if len(files) > 1:
                 progress(number, len(files))
-    if csv is not None:
-        from marey.base import write_table
-
-        write_table(rows, csv)
-        remark(f"wrote {csv} ({len(rows)} rows)")
+    write_rows(rows, csv)
     if is_faulty:
         raise typer.Exit(1)
 

@@ -83,6 +83,14 @@ def check_picture_file(target: str | None) -> str | None:
     return target
 
 
+def parse_numbers(text: str, what: str, example: str) -> list[float]:
+    """Read a list of numbers with commas between them."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(f"'{text}' is not a list of {what}: write {example}.") from None
+
+
 @contextmanager
 def usage_of(option: str) -> Generator[None]:
     """Blame an option for what its value cannot mean: an error of usage, not of the work."""

@@ -194,11 +194,13 @@ def compute_friction_edges(
         ahead: a direction across the normal that the pyramid is lined up with.
         square: with four edges, the pyramid around the round cone whose sides are at ``|f_x| = friction · f_n``.
     """
-    check_friction(friction)
+    if not (np.isfinite(friction) and friction >= 0.0):
+        raise InputError(f"friction is {friction}", "It is 0 or more; shoes on a floor have 0.5 to 1")
     if edges < 3:
         raise InputError(f"{edges} edges make no pyramid", "Give at least 3")
     up = frozen(normal, 3, name="normal")
-    check_unit(up)
+    if abs(np.linalg.norm(up) - 1.0) > UNIT_TOL:
+        raise InputError(f"the normal has length {np.linalg.norm(up):g}", "Give a unit vector")
     # Some direction across the normal, unless one is given
     axis = np.eye(3)[int(np.argmin(np.abs(up)))]
     x = np.asarray(axis - up * (up @ axis) if ahead is None else ahead, dtype=np.float64)
@@ -206,16 +208,3 @@ def compute_friction_edges(
     angles = 2.0 * np.pi * (np.arange(edges) + 0.5) / edges
     reach = friction * (np.sqrt(2.0) if square else 1.0)
     return up + reach * (np.outer(np.cos(angles), x) + np.outer(np.sin(angles), np.cross(up, x)))
-
-
-def check_unit(normal: FloatArray) -> None:
-    """Refuse a normal that has no unit length."""
-    length = float(np.linalg.norm(normal))
-    if abs(length - 1.0) > UNIT_TOL:
-        raise InputError(f"the normal has length {length:g}", "Give a unit vector")
-
-
-def check_friction(friction: float) -> None:
-    """Refuse a coefficient of friction that is negative or no number."""
-    if not (np.isfinite(friction) and friction >= 0.0):
-        raise InputError(f"friction is {friction}", "It is 0 or more; shoes on a floor have 0.5 to 1")

@@ -23,12 +23,6 @@ InertiaRate = tuple[Vector, SymmetricMatrix]
 
 
 @kernel
-def put3(array: FloatArray, i: int, a: Vector) -> None:
-    """Write a vector into row ``i``."""
-    array[i, 0], array[i, 1], array[i, 2] = a
-
-
-@kernel
 def row6(array: FloatArray, i: int) -> Spatial:
     """Row ``i`` of an array ``(n, 6)``, as two halves."""
     return (array[i, 0], array[i, 1], array[i, 2]), (array[i, 3], array[i, 4], array[i, 5])

@@ -100,7 +100,6 @@ class Supports:
     lifted_m: float  # [m] median height of the planted feet above the floor; 0 without any
     heights: FloatArray  # (F,) [m] lowest heel or ball above the one floor, if there is one; toe ends tremble too much
     slide_m: FloatArray  # (F,) [m] how far the stillest point of a planted foot moves in SLIDE_WINDOW_S
-    was_given: bool  # the contact track came with the motion
 
     def limb_active(self, limb: int, *, slack: bool = True) -> BoolArray:
         """Whether any corner of a limb can push ``(F,)``."""
@@ -222,7 +221,6 @@ def find_supports(
         float(np.median(planted)) - floor_m if len(planted) and is_flat else 0.0,
         np.min(lowest, axis=0) - floor_m if is_flat else np.zeros(num_frames),
         slides,
-        given is not None,
     )
 
 

@@ -1,4 +1,4 @@
-"""Conventions that a file does not state: unit of length and exact frame rate."""
+"""Conventions that a file does not state: unit of length and exact frame rate; skeletons from frames in world axes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray
+from marey.lie import SO3
 from marey.skeleton import LEG_OF_STATURE, TRUNK_ON_LEG, Skeleton, assess_anatomy, find_body_plan
 
 CMU_UNIT_M: Final = 0.0254 / 0.45  # CMU lengths are inches / 0.45
@@ -155,3 +156,34 @@ def rate_from_frame_time(text: str) -> tuple[float, str | None]:
             note = f"frame time {text} read as {rate:.6g} Hz (exactly it is {plain:.6f})"
             return rate, None if rate == plain else note
     return plain, None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalFrames:
+    """Joints seen from their parents."""
+
+    rotations: SO3  # batch (F, J), R_parent_joint
+    bones: FloatArray  # (F, J, 3) [m] joint origin in its parent's frame; zero for the root
+    offsets: FloatArray  # (J, 3) [m] mean of the bones
+    stretch_m: float  # largest distance of a bone's end from its mean
+
+    def translations(self, tolerance_m: float) -> FloatArray | None:
+        """Bones frame by frame, where they change by more than the tolerance; else nothing: they are rigid."""
+        return self.bones if self.stretch_m > tolerance_m else None
+
+
+def localise_frames(world: SO3, positions: FloatArray, parents: IntArray) -> LocalFrames:
+    r"""Turn world rotations, batch (F, J), and positions (F, J, 3) [m] into those of joints in their parents' frames.
+
+    Formats of suits and generators keep no offsets. Bones are rigid, so every frame has them:
+
+    .. math:: L_j = R_{p(j)}^\top R_j, \qquad o_j = \frac1F \sum_f R_{p(j)}^\top (x_j - x_{p(j)})
+    """
+    above = parents[1:]
+    inverse = world[:, above].inverse()
+    bones = np.zeros_like(positions)
+    bones[:, 1:] = inverse @ (positions[:, 1:] - positions[:, above])
+    offsets = bones.mean(axis=0)
+    rotations = SO3.concatenate([world[:, :1], inverse @ world[:, 1:]], axis=1)
+    stretch_m = float(np.linalg.norm(bones - offsets, axis=-1).max())
+    return LocalFrames(rotations, bones, offsets, stretch_m)

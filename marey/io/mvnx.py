@@ -21,9 +21,8 @@ import numpy as np
 
 from marey.base import FloatArray, FormatError, InputError, IntArray
 from marey.io.binary import AnyPath, as_format_error, file_size, format_error
-from marey.io.conventions import COMMON_RATES
+from marey.io.conventions import COMMON_RATES, localise_frames
 from marey.io.scene.clip import choose_clip, name_clips
-from marey.io.world_frames import localise_frames
 from marey.lie import SO3
 from marey.motion import Contacts, LoadReport, Motion, Source
 from marey.skeleton import NO_PARENT, Skeleton

@@ -18,10 +18,9 @@ from typing import Any, Final, cast
 import numpy as np
 
 from marey.base import FloatArray, IntArray
-from marey.io.conventions import METRES
+from marey.io.conventions import METRES, localise_frames
 from marey.io.euler import ChannelMap, channels_to_positions, compose_euler
 from marey.io.vertical_axis import rotate_wxyz, to_file, to_world
-from marey.io.world_frames import localise_frames
 from marey.lie import SO3
 from marey.motion import Motion, assess_motion, standing_height
 from marey.skeleton import NO_PARENT, Skeleton, joint_frames

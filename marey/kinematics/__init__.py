@@ -6,7 +6,6 @@ from marey.kinematics.ik.joint_types import BallJoint, HingeJoint, PrismaticJoin
 from marey.kinematics.ik.solve import IKResult, solve_ik
 from marey.kinematics.ik.tasks import ComTask, LookAtTask, OrientationTask, PointTask, PoseTask, Task
 from marey.kinematics.in_betweens import InBetweens, fill_in_betweens
-from marey.kinematics.jacobian import point_jacobian
 from marey.kinematics.limits.anatomy.model import (
     AnatomicalLimits,
     anatomical_limits,
@@ -44,7 +43,7 @@ from marey.kinematics.markers import fit_markers
 from marey.kinematics.retargeting.report import RetargetReport
 from marey.kinematics.retargeting.solve import RetargetResult, retarget, solve_retarget
 from marey.kinematics.retargeting.target import RetargetTarget
-from marey.kinematics.two_bone import Limb, solve_two_bone
+from marey.kinematics.two_bone import Limb, point_jacobian, solve_two_bone
 
 __all__ = [
     "AnatomicalLimits",

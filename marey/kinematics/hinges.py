@@ -10,7 +10,7 @@ import numpy as np
 from marey.base import FloatArray
 from marey.lie import SO3
 from marey.motion import Motion, find_runs
-from marey.motion.cleaning.interpolation import format_time, interpolate_frames
+from marey.motion.cleaning import format_time, interpolate_frames
 from marey.skeleton import RoleMap, role_map, t_pose
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, kernel
-from marey.lie import formulas as _formulas
+from marey.lie import quaternions as _quaternions
 
-_renormalise = kernel(_formulas.renormalise)
-_product = kernel(_formulas.product)
-_rotate_xyz = kernel(_formulas.rotate_xyz)
-_matrix_entries = kernel(_formulas.matrix_entries)
+_renormalise = kernel(_quaternions.renormalise)
+_product = kernel(_quaternions.product)
+_rotate_xyz = kernel(_quaternions.rotate_xyz)
+_matrix_entries = kernel(_quaternions.matrix_entries)
 
 
 @kernel

@@ -10,15 +10,15 @@ from __future__ import annotations
 from math import atan2, cos, sin, sqrt
 
 from marey.base import FloatArray, kernel
-from marey.lie import formulas as _formulas
+from marey.lie import quaternions as _quaternions
 
 Vector = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]
 
 SERIES_BELOW = 1.0  # [rad^2] the series below has all its digits there, and the closed form loses none above
 
-product = kernel(_formulas.product)
-rotate_xyz = kernel(_formulas.rotate_xyz)
+product = kernel(_quaternions.product)
+rotate_xyz = kernel(_quaternions.rotate_xyz)
 
 
 @kernel

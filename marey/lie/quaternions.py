@@ -3,6 +3,9 @@ r"""Operations on arrays of unit quaternions ``(..., 4)``, and the scalar functi
 Large batches run in compiled loops. The scalar functions stay accurate from zero to π and beyond. All of them are
 Stumpff functions :math:`c_k(\theta) = \sum_j (-1)^j \theta^{2j} / (2j+k)!`, or quotients of them: :math:`c_1` is the
 cardinal sine, :math:`c_2 = (1-\cos\theta)/\theta^2`, :math:`c_3 = (\theta-\sin\theta)/\theta^3`.
+
+The sums and products at the top take components, which are arrays in numpy and scalars in compiled loops
+(``batch_kernels``, ``kernels``). Both ways give the same bits, and the choice between them is one of speed alone.
 """
 
 from __future__ import annotations
@@ -16,8 +19,56 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import FloatArray
-from marey.lie import formulas as _formulas
+from marey.base import EPS, FloatArray
+
+UNIT_TOL = 8 * EPS  # [-] a norm this near to one is left alone, so that normalising twice changes nothing
+
+Four = tuple[Any, Any, Any, Any]
+Three = tuple[Any, Any, Any]
+
+
+def renormalise(w: Any, x: Any, y: Any, z: Any) -> Four:
+    r"""Bring a product of unit quaternions back to norm one where it has drifted by more than ``UNIT_TOL``.
+
+    One Newton step, :math:`q\,(1 + \frac12(1 - \|q\|^2))`, is exact to rounding for a drift of a few ulp.
+    """
+    excess = w * w + x * x + y * y + z * z - 1.0
+    scale = 1.0 - 0.5 * excess * (np.abs(excess) > 2.0 * UNIT_TOL)
+    return scale * w, scale * x, scale * y, scale * z
+
+
+def product(a: Any, b: Any, c: Any, d: Any, w: Any, x: Any, y: Any, z: Any) -> Four:
+    """Hamilton product of ``(a, b, c, d)`` and ``(w, x, y, z)``."""
+    return (
+        a * w - b * x - c * y - d * z,
+        a * x + b * w + c * z - d * y,
+        a * y - b * z + c * w + d * x,
+        a * z + b * y - c * x + d * w,
+    )
+
+
+def rotate_xyz(w: Any, x: Any, y: Any, z: Any, a: Any, b: Any, c: Any) -> Three:
+    r"""Turn the point ``p = (a, b, c)``: :math:`p + w\,t + u \times t` with :math:`t = 2\,u \times p`."""
+    r = 2.0 * (y * c - z * b)
+    s = 2.0 * (z * a - x * c)
+    t = 2.0 * (x * b - y * a)
+    return a + w * r + (y * t - z * s), b + w * s + (z * r - x * t), c + w * t + (x * s - y * r)
+
+
+def matrix_entries(w: Any, x: Any, y: Any, z: Any) -> tuple[Any, Any, Any, Any, Any, Any, Any, Any, Any]:
+    """Entries of the rotation matrix, row by row."""
+    return (
+        1.0 - 2.0 * (y * y + z * z),
+        2.0 * (x * y - w * z),
+        2.0 * (x * z + w * y),
+        2.0 * (x * y + w * z),
+        1.0 - 2.0 * (x * x + z * z),
+        2.0 * (y * z - w * x),
+        2.0 * (x * z - w * y),
+        2.0 * (y * z + w * x),
+        1.0 - 2.0 * (x * x + y * y),
+    )
+
 
 SERIES_LIMIT = float(np.pi)  # [rad] every rotation vector of a logarithm is inside, so logs never cross the switch
 NUM_TERMS = 15  # at π the first term left out is below 1e-20 of the sum
@@ -81,7 +132,7 @@ def multiply(p: FloatArray, q: FloatArray) -> FloatArray:
     shape = np.broadcast_shapes(p.shape, q.shape)
     if kernels := _choose_kernels(shape):
         return kernels.multiply(*_align_batches(p, q), prod(shape[:-1])).reshape(shape)
-    return _join(_formulas.renormalise(*_formulas.product(*_split(p), *_split(q))), shape)
+    return _join(renormalise(*product(*_split(p), *_split(q))), shape)
 
 
 def rotate(q: FloatArray, points: FloatArray) -> FloatArray:
@@ -89,14 +140,14 @@ def rotate(q: FloatArray, points: FloatArray) -> FloatArray:
     shape = np.broadcast_shapes(q.shape[:-1], points.shape[:-1])
     if kernels := _choose_kernels((*shape, 4)):
         return kernels.rotate(*_align_batches(q, points), prod(shape)).reshape(*shape, 3)
-    return _join(_formulas.rotate_xyz(*_split(q), *_split(points)), (*shape, 3))
+    return _join(rotate_xyz(*_split(q), *_split(points)), (*shape, 3))
 
 
 def matrices(q: FloatArray) -> FloatArray:
     """Rotation matrices ``(..., 3, 3)``; columns are the turned axes."""
     if kernels := _choose_kernels(q.shape):
         return kernels.matrices(_flatten(q)).reshape(*q.shape[:-1], 3, 3)
-    return _join(_formulas.matrix_entries(*_split(q)), (*q.shape[:-1], 9)).reshape(*q.shape[:-1], 3, 3)
+    return _join(matrix_entries(*_split(q)), (*q.shape[:-1], 9)).reshape(*q.shape[:-1], 3, 3)
 
 
 def _split(array: FloatArray) -> list[Any]:
@@ -173,7 +224,7 @@ def distance(p: FloatArray, q: FloatArray) -> FloatArray:
     The vector part of :math:`p^{-1} q` is that of :math:`p^{-1}(q - p)`, and the difference of near numbers is exact.
     """
     q = nearest_sign(p, q)
-    parts = _formulas.product(*np.moveaxis(conjugate(p), -1, 0), *np.moveaxis(q - p, -1, 0))
+    parts = product(*np.moveaxis(conjugate(p), -1, 0), *np.moveaxis(q - p, -1, 0))
     sine = np.sqrt(parts[1] ** 2 + parts[2] ** 2 + parts[3] ** 2)
     return 2.0 * np.arctan2(sine, np.abs(dot(p, q)))
 

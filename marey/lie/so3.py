@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, frozen, split_blocks
 from marey.lie import quaternions
-from marey.lie.formulas import UNIT_TOL
+from marey.lie.quaternions import UNIT_TOL
 
 ROUNDING_TOL = 1e-12  # [-] nearer matrices are taken as they are
 FLOAT32_TOL = 1e-6  # [-] rotation matrices stored as float32 are orthonormal to about this

@@ -1,34 +1,30 @@
 """Motions, markers and key frames; gait cycles, time base, resampling."""
 
 from marey.base import deprecated_names, guard_room
-from marey.motion.analog import AnalogTracks, ForcePlate
 from marey.motion.clip import Contacts, LoadReport, Motion, Source
-from marey.motion.configurations import (
-    RelativeConfiguration,
-    find_central_joint,
-    from_absolute,
-    reroot,
-    to_absolute,
-)
 from marey.motion.editing import concatenate, join_motions, mirror, other_side
 from marey.motion.gait import GaitCycle, cadence, foot_strikes, gait_cycles
-from marey.motion.key_frames import KeyFrames
-from marey.motion.layers import Layer, LayerKey, apply_layers, key_pose, mix_motions
-from marey.motion.markers import Markers
+from marey.motion.layers import KeyFrames, Layer, LayerKey, apply_layers, key_pose, mix_motions
+from marey.motion.markers import AnalogTracks, ForcePlate, Markers
 from marey.motion.mass import BodySegment, MassTable, TrunkPart, centre_of_mass, mass_table, mass_weights
 from marey.motion.placement import (
+    RelativeConfiguration,
     align_to_ground,
     assess_motion,
     contact_positions,
     decode_relative_root,
     encode_relative_root,
+    find_central_joint,
+    from_absolute,
     ground_height,
     headings,
     mean_speed,
     pelvis_positions,
     place,
+    reroot,
     root_speeds,
     standing_height,
+    to_absolute,
     transform_motion,
 )
 from marey.motion.time_base import TimeBase, check_time_base

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from marey.base import InputError, UnknownNameError
+from marey.base import FloatArray, InputError, UnknownNameError
 from marey.motion import Motion, mean_speed
 from marey.picture.bodies import (
     PALETTES,
@@ -193,20 +193,7 @@ def film_strip(
         ]
         held = [TriangleMesh.join([thing, *near]) for thing, near in zip(held, things, strict=True)]
         steps, scenery = [], Scenery()
-        right = view_axes(direction)[0]
-        # Pack the bodies along the picture's width by their extents
-        middles = motion.root_positions[frames] * [1.0, 0.0, 1.0]
-        # Where each body, with what it holds and stands on, begins and ends along the width [m].
-        lows, highs = np.empty(len(figures)), np.empty(len(figures))
-        for i, (figure, thing) in enumerate(zip(figures, held, strict=True)):
-            points, radii = figure.balls()
-            beside = thing.vertices @ right
-            lows[i] = min(float((points @ right - radii).min()), float(beside.min(initial=np.inf)))
-            highs[i] = max(float((points @ right + radii).max()), float(beside.max(initial=-np.inf)))
-        widths = highs - lows + settings.gap_m
-        left_ends = np.concatenate([[0.0], np.cumsum(widths)[:-1]])
-        moves = (left_ends - lows + middles @ right)[:, None] * right - middles
-        under = (left_ends + 0.5 * (widths - settings.gap_m))[:, None] * right
+        moves, under = pack_figures(figures, held, motion.root_positions[frames], direction, settings.gap_m)
         marks = [
             foot_prints(motion[f : f + 1], contacts[f : f + 1], colours).moved(move[[0, 2]])
             for f, move in zip(frames.tolist(), moves, strict=True)
@@ -248,6 +235,35 @@ def film_strip(
         text = f"{motion.name}   {motion.duration_s:.2f} s   {motion.rate_hz:g} Hz   {mean_speed(motion):.2f} m/s"
         labels.insert(0, Label(text, letter, tall - 1.0 * letter, letter, centred=False))
     return write_labels(image, labels)
+
+
+def pack_figures(
+    figures: Sequence[Figure], held: Sequence[TriangleMesh], roots: FloatArray, direction: FloatArray, gap_m: float
+) -> tuple[FloatArray, FloatArray]:
+    """Set bodies side by side along the picture's width, by their extents.
+
+    Args:
+        figures: the bodies ``(n,)``.
+        held: what each holds and stands on.
+        roots: their places ``(n, 3)`` [m].
+        direction: in which they are seen.
+        gap_m: between neighbours.
+
+    Returns:
+        How far each moves, and the point under each afterwards, both ``(n, 3)`` [m].
+    """
+    right, middles = view_axes(direction)[0], roots * [1.0, 0.0, 1.0]
+    # Where each body, with what it holds and stands on, begins and ends along the width [m]
+    lows, highs = np.empty(len(figures)), np.empty(len(figures))
+    for i, (figure, thing) in enumerate(zip(figures, held, strict=True)):
+        points, radii = figure.balls()
+        beside = thing.vertices @ right
+        lows[i] = min(float((points @ right - radii).min()), float(beside.min(initial=np.inf)))
+        highs[i] = max(float((points @ right + radii).max()), float(beside.max(initial=-np.inf)))
+    widths = highs - lows + gap_m
+    left_ends = np.concatenate([[0.0], np.cumsum(widths)[:-1]])
+    moves = (left_ends - lows + middles @ right)[:, None] * right - middles
+    return moves, (left_ends + 0.5 * (widths - gap_m))[:, None] * right
 
 
 def compare_strips(

@@ -13,8 +13,8 @@ import numpy as np
 from marey.base import InputError, Result, UnknownNameError, check_frame_count
 from marey.contacts import contact_phases, hold_feet
 from marey.motion import resample
+from marey.pipeline.cleaning import SketchRepair, measure_reaches, repair_motion
 from marey.pipeline.measures import SketchCheck, check_motion
-from marey.pipeline.repair import SketchRepair, measure_reaches, repair_motion
 from marey.pipeline.spacetime_engine import solve_sketch
 from marey.world import Sketch
 

@@ -4,6 +4,7 @@ from marey.base import guard_room
 from marey.samples.gaits import jump, run, walk
 from marey.samples.graph_clips import DEMO_SETTINGS, demo_clips, demo_graph
 from marey.samples.shipped_files import (
+    StarterProject,
     jump_problem,
     load,
     names,
@@ -13,8 +14,8 @@ from marey.samples.shipped_files import (
     script_names,
     sketch_file,
     sketch_names,
+    starter_project,
 )
-from marey.samples.starter import StarterProject, starter_project
 
 __all__ = [
     "DEMO_SETTINGS",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from marey.motion import Motion
-from marey.samples.picking import pick_up
+from marey.samples.figure import pick_up
 
 if TYPE_CHECKING:
     from marey.graph import MotionGraph

@@ -7,9 +7,20 @@ from marey.skeleton.body_mesh import BodyMesh, capsule_mesh
 from marey.skeleton.branches import Branch, Handle, find_branches, list_handles
 from marey.skeleton.calibration_pose import t_pose
 from marey.skeleton.limbs import LEG_OF_STATURE, TRUNK_ON_LEG, BodyPlan, find_body_plan, is_rest_pose, stands_at_rest
-from marey.skeleton.lost_bones import find_lost_bones, known_thorax, restore_bones, restored_roles, thorax_from
 from marey.skeleton.points import ContactPoints, contact_points, foot_points, leg_length
-from marey.skeleton.roles import HUMAN, HUMAN_STATURE_M, ROLES, RoleMap, human, role_map
+from marey.skeleton.roles import (
+    HUMAN,
+    HUMAN_STATURE_M,
+    ROLES,
+    RoleMap,
+    find_lost_bones,
+    human,
+    known_thorax,
+    restore_bones,
+    restored_roles,
+    role_map,
+    thorax_from,
+)
 from marey.skeleton.tree import (
     MAX_JOINTS,
     NO_PARENT,

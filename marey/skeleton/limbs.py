@@ -88,7 +88,6 @@ class BodyPlan:
     head: tuple[int, ...]  # joints above the shoulder fork; empty where there is none
     trunk_length: float
     head_length: float
-    tail_length: float  # longest unpaired branch of the pelvis that is no trunk
     costs: tuple[tuple[str, float], ...]  # departures from human proportions, by name; zero is human
 
     @property
@@ -417,9 +416,7 @@ class _Tree:
             ("symmetry", 0.0 if is_narrow else _excess_cost(1.0 - abs(_cosine(hip_axis, shoulder_axis)), _ASKEW)),
             ("further limbs", _excess_cost(max(others, default=0.0) / leg, _EXTRA)),
         )
-        return BodyPlan(
-            (a, b), (c, d), legs.fork, arms.fork, root, trunk, head, trunk_length, head_length, tail_length, costs
-        )
+        return BodyPlan((a, b), (c, d), legs.fork, arms.fork, root, trunk, head, trunk_length, head_length, costs)
 
     def longest_branch(self, fork: int, without: set[int], axis: FloatArray | None = None) -> tuple[int, ...]:
         """Follow the longest branch of a joint to its end, or the one that goes farthest along an axis."""

@@ -283,37 +283,27 @@ class ValidEditor:
         self,
         motion: Motion,
         *,
-        body: Body | None = None,
-        contacts: Contacts | None = None,
         start_s: float | None = None,
         stop_s: float | None = None,
-        span_s: float = SPAN_S,
         friction: float = 0.8,
-        settings: RepairSettings | None = None,
         physics: bool = True,
         coordinates: FloatArray | None = None,
-        styles: Sequence[Style] = (),
     ) -> None:
         """Take a clip.
 
         Args:
             motion: any clip with feet, +Y up.
-            body: by default ``Body.from_motion(motion)``.
-            contacts: by default those of the motion, else detected ones.
             start_s: where the stretch that may change begins; the start of the clip by default.
             stop_s: where it ends.
-            span_s: knot spacing of the displacement [s].
             friction: coefficient of the floor.
-            settings: limits of forces and of the roll of planted feet.
             physics: whether wrenches count.
             coordinates: ``S (D, d)``, a simplified body that moves by ``S d``; by default what carries weight.
-            styles: costs of a state.
         """
         self.original = motion
-        self._stretch = find_window(motion, start_s, stop_s, span_s)
-        self._check = RepairCheck.from_motion(motion, body, contacts, friction, settings)
+        self._stretch = find_window(motion, start_s, stop_s, SPAN_S)
+        self._check = RepairCheck.from_motion(motion, None, None, friction)
         self._report = self._check.report(motion)
-        self._physics, self._styles, self._S = physics, tuple(styles), coordinates
+        self._physics, self._S = physics, coordinates
         self._stage = DisplacementProblem(motion, self._check.body, self._check.track, self._stretch, self._report)
         self._pins: dict[tuple[str, int], PointPin] = {}
         self._keys: dict[int, PoseKey] = {}
@@ -420,7 +410,6 @@ class ValidEditor:
                 pins,
                 keys,
                 physics=self._physics,
-                styles=self._styles,
                 S=self._S,
                 report=self._report,
                 looks=self._looks,

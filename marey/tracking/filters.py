@@ -311,47 +311,56 @@ class PoseMotionModel(MotionModel):
         if self.guide_px is None:
             deltas, gains = deviations * noise, np.zeros(count)
         else:
-            # Return steps (N, n) drawn from N(m, P), and log(N(0, Q) / N(m, P)) of each (N,)
-            scene, skeleton, shifted = self.scene, self.scene.start.skeleton, np.flatnonzero(self.steps)
-            # The tangent of each joint is a coordinate of its own: root's place and turn first, as the kernel has them
-            inner = shifted[shifted > 0]
-            basis = np.zeros((skeleton.num_joints, 3, 3 * len(inner)))
-            for i, j in enumerate(inner):
-                basis[j, :, 3 * i : 3 * i + 3] = np.eye(3)
-            seen = SeenPoints(
-                np.pad(sight.pixels, ((0, 0), (0, 1)))[None],
-                sight.trust[None] / float(self.guide_px or 1.0) ** 2,
-                scene.cameras.astype(np.int64),
-                *pack_lenses(scene.views),
-            )
-            tree = skeleton.parents.copy(), skeleton.offsets.copy()
-            points = (
-                scene.keypoints.joints[scene.which].astype(np.int64),
-                np.array(scene.keypoints.offsets[scene.which]),
-            )
-            n = 6 + basis.shape[2]
-            free = np.concatenate([np.arange(3), np.arange(3, 6 if self.steps[0] > 0.0 else 3), np.arange(6, n)])
-            free = free[(self.root_step_m > 0.0) | (free >= 3)].astype(np.int64)
-            q = deviations[deviations > 0.0]
-            deltas, gains = np.zeros_like(noise), np.zeros(len(noise))
-            for i in range(len(noise)):
-                body = CarriedPoints(*tree, *points, LINEAR_TANGENT, np.array(particles.wxyz[i]), basis)
-                out = NormalBlocks(np.zeros((1, n, n)), np.zeros((1, n)), np.zeros(1))
-                state = particles.roots[i : i + 1].copy(), particles.wxyz[i : i + 1, 0].copy(), np.zeros((1, n - 6))
-                linearise_points(body, seen, GUIDE_HUBER, *state, out)
-                # In units of Q: P = L^-T L^-1 with L L^T = I + q J^T R^-1 J q
-                inner = np.eye(len(free)) + q[:, None] * np.asarray(out.H[0], dtype=np.float64)[np.ix_(free, free)] * q
-                L = np.asarray(np.linalg.cholesky(inner), dtype=np.float64)
-                mean = np.linalg.solve(L.T, np.linalg.solve(L, q * np.asarray(out.g[0], dtype=np.float64)[free]))
-                drawn = noise[i, deviations > 0.0]
-                unit = mean + np.linalg.solve(L.T, drawn)
-                deltas[i, deviations > 0.0] = q * unit
-                gains[i] = 0.5 * (drawn @ drawn - unit @ unit) - np.log(np.diag(L)).sum()
+            deltas, gains = self.draw_guided_steps(particles, sight, deviations, noise)
         # R_j <- P(R_j exp(sigma_j eps))
         wxyz = particles.wxyz.copy()
         wxyz[:, moving] = (SO3(wxyz[:, moving]) @ SO3.exp(deltas[:, 3:].reshape(count, -1, 3))).wxyz
         wxyz = self.scene.project_to_limits(wxyz)
         return self.scene.particles(particles.roots + deltas[:, :3], wxyz, particles.log_weights), gains
+
+    def draw_guided_steps(
+        self, particles: Particles, sight: FrameDetections, deviations: FloatArray, noise: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Steps ``(N, n)`` from N(m, P) by standard normal ``noise``, and log(N(0, Q) / N(m, P)) of each ``(N,)``.
+
+        ``deviations`` ``(n,)`` are the square roots of Q.
+        """
+        scene, skeleton, moving = self.scene, self.scene.start.skeleton, np.flatnonzero(self.steps)
+        # The tangent of each joint is a coordinate of its own: root's place and turn first, as the kernel has them
+        inner = moving[moving > 0]
+        basis = np.zeros((skeleton.num_joints, 3, 3 * len(inner)))
+        for i, j in enumerate(inner):
+            basis[j, :, 3 * i : 3 * i + 3] = np.eye(3)
+        seen = SeenPoints(
+            np.pad(sight.pixels, ((0, 0), (0, 1)))[None],
+            sight.trust[None] / float(self.guide_px or 1.0) ** 2,
+            scene.cameras.astype(np.int64),
+            *pack_lenses(scene.views),
+        )
+        tree = skeleton.parents.copy(), skeleton.offsets.copy()
+        points = (
+            scene.keypoints.joints[scene.which].astype(np.int64),
+            np.array(scene.keypoints.offsets[scene.which]),
+        )
+        n = 6 + basis.shape[2]
+        free = np.concatenate([np.arange(3), np.arange(3, 6 if self.steps[0] > 0.0 else 3), np.arange(6, n)])
+        free = free[(self.root_step_m > 0.0) | (free >= 3)].astype(np.int64)
+        q = deviations[deviations > 0.0]
+        deltas, gains = np.zeros_like(noise), np.zeros(len(noise))
+        for i in range(len(noise)):
+            body = CarriedPoints(*tree, *points, LINEAR_TANGENT, np.array(particles.wxyz[i]), basis)
+            out = NormalBlocks(np.zeros((1, n, n)), np.zeros((1, n)), np.zeros(1))
+            state = particles.roots[i : i + 1].copy(), particles.wxyz[i : i + 1, 0].copy(), np.zeros((1, n - 6))
+            linearise_points(body, seen, GUIDE_HUBER, *state, out)
+            # In units of Q: P = L^-T L^-1 with L L^T = I + q J^T R^-1 J q
+            inner = np.eye(len(free)) + q[:, None] * np.asarray(out.H[0], dtype=np.float64)[np.ix_(free, free)] * q
+            L = np.asarray(np.linalg.cholesky(inner), dtype=np.float64)
+            mean = np.linalg.solve(L.T, np.linalg.solve(L, q * np.asarray(out.g[0], dtype=np.float64)[free]))
+            drawn = noise[i, deviations > 0.0]
+            unit = mean + np.linalg.solve(L.T, drawn)
+            deltas[i, deviations > 0.0] = q * unit
+            gains[i] = 0.5 * (drawn @ drawn - unit @ unit) - np.log(np.diag(L)).sum()
+        return deltas, gains
 
     def estimate(self, particles: Particles, sight: FrameDetections) -> tuple[FloatArray, FloatArray]:
         """Weighted mean of the rotations, brought inside the limits."""

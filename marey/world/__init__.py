@@ -1,11 +1,11 @@
 """Sketches and worlds as plain data, with a TOML form."""
 
 from marey.base import deprecated_names, guard_room
-from marey.world.path import Path
 from marey.world.sketch import (
     Event,
     GroundPose,
     KeyPose,
+    Path,
     Sketch,
     load_sketch,
     parse_sketch,

@@ -76,7 +76,7 @@ def test_clips_that_do_not_step_alike_are_refused_when_they_may_not_be_cut(run, 
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["--weights", "half"], 2, "is no list of weights"),
+        (["--weights", "half"], 2, "is not a list of weights"),
         (["--weights", "0.3"], 1, "1 weights for 2 motions"),
         (["-o", "out.txt"], 2, "cannot write 'out.txt'"),
     ],

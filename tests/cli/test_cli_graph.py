@@ -11,8 +11,8 @@ from marey.cli import main
 from marey.io import load, save
 from marey.library import Library
 from marey.locomotion import Engine, load_model
+from marey.samples.figure import pick_up
 from marey.samples.graph_clips import _build_timeline, _perform_timeline
-from marey.samples.picking import pick_up
 
 SKETCH = """version = 1
 [start]

@@ -10,7 +10,7 @@ from oracles.raw_ik import solve_ik, track
 
 from marey.io import load
 from marey.kinematics import OrientationTask, PointTask, PoseTask
-from marey.kinematics.jacobian import point_jacobian
+from marey.kinematics.two_bone import point_jacobian
 from marey.lie import SO3, geodesic_distance
 from marey.models import PGA, PoseModel
 from marey.models.samples import RodBody, list_rods, write_kinetic_metric

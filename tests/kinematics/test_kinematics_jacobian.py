@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marey.base import EPS, InputError, UnknownNameError
-from marey.kinematics.jacobian import point_jacobian
+from marey.kinematics.two_bone import point_jacobian
 from marey.lie import SO3
 from marey.skeleton import HUMAN, Pose
 

@@ -160,7 +160,7 @@ def test_a_belt_is_recognised_and_a_floor_is_not(walk):
     assert find_belt(walk) is None
     speed = float(np.linalg.norm((walk.root_positions[-1] - walk.root_positions[0])[[0, 2]]) / walk.duration_s)
     back = (walk.root_positions[0] - walk.root_positions[-1]) * [1.0, 0.0, 1.0] / walk.duration_s
-    on_belt = Belt(-back, 0.0).over_ground(walk)
+    on_belt = Belt(-back).over_ground(walk)
     belt = find_belt(on_belt)
     assert belt is not None and belt.speed_mps == pytest.approx(speed, rel=0.08)
     rest = belt.over_ground(on_belt).root_positions - walk.root_positions

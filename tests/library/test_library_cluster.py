@@ -12,9 +12,9 @@ import pytest
 from marey.base import InputError
 from marey.io import save
 from marey.library import Library
+from marey.library.clip_library import collect_files, stage_bytes
 from marey.library.ingest import file_stamp
 from marey.library.records import IngestJob
-from marey.library.staging import collect_files, stage_bytes
 from marey.library.worker import answer_request
 from marey.samples import walk
 

@@ -10,7 +10,6 @@ import pytest
 from oracles.jacobians import right_jacobian_inverse
 
 from marey.lie import SO3, kernels, right_jacobian
-from marey.lie import formulas as _formulas
 from marey.lie import quaternions as _quaternions
 from marey.lie.calculus import left_jacobian_inverse
 
@@ -34,20 +33,20 @@ def parts(array: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(("left", "right"), SHAPES)
 def test_kernels_and_numpy_give_the_same_bits_for_every_broadcast(left, right):
-    import marey.lie.batch_kernels  # noqa: F401  from here on small batches use it too
+    import marey.lie.so3  # noqa: F401  from here on small batches use it too
 
     rng = np.random.default_rng(0)
     p, q, points = SO3.random(rng, *left), SO3.random(rng, *right), rng.normal(size=(*right, 3))
-    product = np.stack(_formulas.renormalise(*_formulas.product(*parts(p.wxyz), *parts(q.wxyz))), axis=-1)
-    rotated = np.stack(_formulas.rotate_xyz(*parts(p.wxyz), *parts(points)), axis=-1)
-    entries = np.stack(_formulas.matrix_entries(*parts(p.wxyz)), axis=-1)
+    product = np.stack(_quaternions.renormalise(*_quaternions.product(*parts(p.wxyz), *parts(q.wxyz))), axis=-1)
+    rotated = np.stack(_quaternions.rotate_xyz(*parts(p.wxyz), *parts(points)), axis=-1)
+    entries = np.stack(_quaternions.matrix_entries(*parts(p.wxyz)), axis=-1)
     np.testing.assert_array_equal((p @ q).wxyz, product)
     np.testing.assert_array_equal(p @ points, rotated)
     np.testing.assert_array_equal(p.matrix(), entries.reshape(*left, 3, 3))
 
 
 def test_kernels_read_arrays_of_any_layout():
-    import marey.lie.batch_kernels  # noqa: F401
+    import marey.lie.so3  # noqa: F401
 
     rng = np.random.default_rng(1)
     r = SO3.random(rng, 6)
@@ -60,7 +59,7 @@ def test_kernels_read_arrays_of_any_layout():
 
 def test_drift_of_a_product_is_polished_to_rounding():
     off = np.array([1.0, 0.0, 0.0, 0.0]) * (1.0 + 1e-9)
-    w, x, y, z = _formulas.renormalise(*off)
+    w, x, y, z = _quaternions.renormalise(*off)
     assert abs(np.sqrt(w * w + x * x + y * y + z * z) - 1.0) < 1e-15
 
 

@@ -10,9 +10,17 @@ from oracles.stiff_walk import make_stiff_walk
 
 from marey.lie import SO3, geodesic_distance
 from marey.motion import Motion
-from marey.motion.cleaning.gaps import GapSettings, drop_repeated_frames, fill_gaps
-from marey.motion.cleaning.jumps import remove_spikes, undo_exchanges, undo_flips, undo_root_jumps
-from marey.motion.cleaning.tremor import measure_tremor, remove_tremor
+from marey.motion.cleaning import (
+    GapSettings,
+    drop_repeated_frames,
+    fill_gaps,
+    measure_tremor,
+    remove_spikes,
+    remove_tremor,
+    undo_exchanges,
+    undo_flips,
+    undo_root_jumps,
+)
 
 LEGS = [("left_hip", "right_hip"), ("left_knee", "right_knee"), ("left_ankle", "right_ankle")]
 

@@ -12,9 +12,9 @@ import pytest
 from marey.dynamics import check_validity
 from marey.kinematics import Limb, solve_two_bone
 from marey.motion import Motion
-from marey.pipeline import repair as _touch_up
+from marey.pipeline import cleaning as _touch_up
 from marey.pipeline import synthesize_sketch
-from marey.pipeline.repair import find_invalid_stretches, measure_reaches, repair_motion
+from marey.pipeline.cleaning import find_invalid_stretches, measure_reaches, repair_motion
 from marey.samples import walk
 from marey.world import Event, GroundPose, Path, Sketch, Thing, World
 

@@ -12,8 +12,8 @@ from marey.contacts import contact_phases
 from marey.locomotion import Engine
 from marey.motion import centre_of_mass
 from marey.samples import demo_clips
+from marey.samples.figure import pick_up
 from marey.samples.graph_clips import HEIGHTS_M, PICKS_M, demo_picks
-from marey.samples.picking import pick_up
 from marey.skeleton import contact_points
 
 

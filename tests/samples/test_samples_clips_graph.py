@@ -12,7 +12,7 @@ from marey.graph import build_graph
 from marey.locomotion import Engine, load_model
 from marey.samples import DEMO_SETTINGS, demo_clips, demo_graph
 from marey.samples import graph_clips as _clips
-from marey.samples.picking import pick_up
+from marey.samples.figure import pick_up
 
 
 def test_the_shipped_graph_walks_jumps_and_picks():

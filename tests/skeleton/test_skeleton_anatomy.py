@@ -12,7 +12,7 @@ from oracles import foreign_rigs as rigs
 from marey import samples
 from marey.base import InputError
 from marey.io import find_person, load
-from marey.io.world_frames import localise_frames
+from marey.io.conventions import localise_frames
 from marey.lie import SO3
 from marey.motion import Motion, Source, assess_motion
 from marey.skeleton import HUMAN, Skeleton, assess_anatomy, human, joint_frames, require_human, role_map

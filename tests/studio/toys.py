@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from marey.base import InputError
-from marey.pipeline.sessions import DragAnswer
-from marey.pipeline.tools import Parameter, Tool, ToolResult
+from marey.pipeline.tools import DragAnswer, Parameter, Tool, ToolResult
 from marey.studio import worker
 
 MOTION = Parameter("motion", "take")

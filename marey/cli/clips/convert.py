@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +23,7 @@ from marey.cli.common import (
     read_motion,
     remark,
     run_each,
+    write_comparison,
     write_motion,
 )
 from marey.cli.options import (
@@ -117,19 +118,44 @@ def load_skeleton(target: str) -> Skeleton:
     return HUMAN if target.lower() == "human" else read_motion(target).skeleton
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeOptions:
+    """What is changed of each motion."""
+
+    rate_hz: Annotated[float | None, option("Resample to this many frames a second.")] = None
+    mirror: Annotated[bool, option("Swap left and right.", "--mirror")] = False
+    start: Annotated[float | None, option("Cut what comes before [s].", "--start-s", "--start")] = None
+    stop: Annotated[float | None, option("Cut what comes after [s].", "--stop-s", "--stop")] = None
+    retarget: Annotated[str | None, option("Move to another skeleton: human, or a motion file.")] = None
+
+
+def change_motion(motion: Motion, wanted: ChangeOptions, skeleton: Skeleton | None) -> Motion:
+    """Cut, mirror, retarget and resample, in this order."""
+    from marey.base import InputError
+    from marey.kinematics import retarget
+    from marey.motion import mirror, resample
+
+    start, stop = wanted.start, wanted.stop
+    if start is not None or stop is not None:
+        first = 0 if start is None else round(start * motion.rate_hz)
+        last = motion.num_frames if stop is None else round(stop * motion.rate_hz) + 1
+        if not 0 <= first < min(last, motion.num_frames):
+            raise InputError(f"no frame between {start or 0} s and {stop} s", f"It lasts {motion.duration_s:.2f} s")
+        motion = motion[first:last]
+    motion = mirror(motion) if wanted.mirror else motion
+    motion = motion if skeleton is None else retarget(motion, skeleton)
+    return motion if wanted.rate_hz is None else resample(motion, wanted.rate_hz)
+
+
 @flat_options
 def convert(
     paths: Annotated[
         list[str], typer.Argument(metavar="IN... OUT", help="Files and folders to read, then the file or folder.")
     ],
-    rate_hz: Annotated[float | None, option("Resample to this many frames a second.")] = None,
     *,
+    change: ChangeOptions,
     read: ReadOptions,
     out_unit: Annotated[str | None, option("Length unit of a BVH that is written.")] = None,
-    mirror: Annotated[bool, option("Swap left and right.", "--mirror")] = False,
-    start: Annotated[float | None, option("Cut what comes before [s].", "--start-s", "--start")] = None,
-    stop: Annotated[float | None, option("Cut what comes after [s].", "--stop-s", "--stop")] = None,
-    retarget: Annotated[str | None, option("Move to another skeleton: human, or a motion file.")] = None,
     onto: Annotated[
         str | None, option("Character to move: a .glb, .gltf or .fbx file; the motion is retargeted to it.")
     ] = None,
@@ -161,26 +187,9 @@ def convert(
     is_folder = len(files) > 1 or Path(out).is_dir() or out.endswith("/")
     if format is None and not all_clips and (is_folder or out == "-"):
         raise typer.BadParameter("--format is needed to write many files, to a folder, or to stdout.")
-    skeleton = None if retarget is None else load_skeleton(retarget)
+    skeleton = None if change.retarget is None else load_skeleton(change.retarget)
     options: dict[str, Any] = {} if out_unit is None else {"unit": out_unit}
     options |= {name: value for name, value in (("onto", onto), ("root", root)) if value is not None}
-
-    def change(motion: Motion) -> Motion:
-        """Cut, mirror, retarget and resample, in this order."""
-        from marey.base import InputError
-        from marey.kinematics import retarget as retarget_motion
-        from marey.motion import mirror as mirror_motion
-        from marey.motion import resample
-
-        if start is not None or stop is not None:
-            first = 0 if start is None else round(start * motion.rate_hz)
-            last = motion.num_frames if stop is None else round(stop * motion.rate_hz) + 1
-            if not 0 <= first < min(last, motion.num_frames):
-                raise InputError(f"no frame between {start or 0} s and {stop} s", f"It lasts {motion.duration_s:.2f} s")
-            motion = motion[first:last]
-        motion = mirror_motion(motion) if mirror else motion
-        motion = motion if skeleton is None else retarget_motion(motion, skeleton)
-        return motion if rate_hz is None else resample(motion, rate_hz)
 
     if all_clips:
         taken: set[str] = set()
@@ -198,7 +207,7 @@ def convert(
                 if not (skip and Path(target).is_file()):
                     try:
                         source = load_clip(path, replace(read, take=name))
-                        save(change(source), target, **options)
+                        save(change_motion(source, change, skeleton), target, **options)
                     except MareyError as error:
                         faults.append(f"clip '{name}': {error}")
                         continue
@@ -221,7 +230,7 @@ def convert(
         target = targets[path]
         if skip and Path(target).is_file():
             return Outcome({"out": target, "skipped": True}, "")
-        motion = change(load_clip(path, read))
+        motion = change_motion(load_clip(path, read), change, skeleton)
         # Writers make files: stdout gets the bytes of one
         if target == "-":
             from tempfile import TemporaryDirectory
@@ -299,12 +308,8 @@ def clean(
         motion = load_body_motion(take, read)
         result = clean_motion(motion, steps=wanted)
         write_motion(result.motion, targets[take])
-        if take in pictures:
-            from marey.picture import compare_strips, save_image
-
-            # The take above, what became of it below
-            save_image(compare_strips([motion, result.motion], count=count), pictures[take])
-            remark(f"wrote {pictures[take]}")
+        # The take above, what became of it below
+        write_comparison([motion, result.motion], pictures.get(take), count=count)
         # The meter, not the steps, says what became better and worse
         before, after = measure_motion(motion), measure_motion(result.motion)
         was, now = before.values, after.values

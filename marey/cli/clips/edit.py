@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from marey.cli.common import load_clip, print_json, print_result, remark, warn, write_motion, write_strip
-from marey.cli.options import Clip, Count, Json, MotionOut, ReadOptions, Strip, flat_options, option
+from marey.cli.common import (
+    load_clip,
+    print_json,
+    print_result,
+    remark,
+    warn,
+    write_comparison,
+    write_motion,
+    write_strip,
+)
+from marey.cli.options import Clip, Count, Json, MotionOut, ReadOptions, Strip, flat_options, option, parse_numbers
 
 if TYPE_CHECKING:
     from marey.base import FloatArray
@@ -53,10 +62,7 @@ def blend(
     if len(clips) < 2:
         raise typer.BadParameter("give two clips or more.")
     # Equal weights unless a list is given
-    try:
-        shares = [1.0 / len(clips)] * len(clips) if weights is None else [float(part) for part in weights.split(",")]
-    except ValueError:
-        raise typer.BadParameter(f"'{weights}' is no list of weights; write 0.3,0.7.") from None
+    shares = [1.0 / len(clips)] * len(clips) if weights is None else parse_numbers(weights, "weights", "0.3,0.7")
     motions = [load_clip(clip, read) for clip in clips]
     if trim:
         motions = _trim_to_common_contacts(motions)
@@ -220,11 +226,7 @@ def edit(
             result, failure = cast("RepairResult", error.report), str(error)
         edited, facts, sentence = result.motion, result.to_json(), result.sentence
     write_motion(edited, out)
-    if strip is not None:
-        from marey.picture import compare_strips, save_image
-
-        save_image(compare_strips([motion, edited]), strip)
-        remark(f"wrote {strip}")
+    write_comparison([motion, edited], strip)
     print_result({"file": clip, "out": out, "method": method, **facts}, sentence, is_json=json)
     if failure is not None:
         warn(failure)

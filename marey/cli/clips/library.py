@@ -21,6 +21,7 @@ from marey.cli.common import (
     remark,
     run_each,
     warn,
+    write_rows,
 )
 from marey.cli.options import Csv, Format, Json, ReadOptions, Unit, Up, flat_options, option
 
@@ -116,11 +117,7 @@ def list_(
             f"{record.mean_speed_mps:5.2f} m/s  {record.rate_hz:g} Hz  {record.num_joints} joints  {tags}{mark}"
         )
         typer.echo(line.rstrip())
-    if csv is not None:
-        from marey.base import write_table
-
-        write_table([asdict(record) for record in records], csv)
-        remark(f"wrote {csv} ({len(records)} rows)")
+    write_rows([asdict(record) for record in records], csv)
 
 
 @app.command()

@@ -35,6 +35,7 @@ from marey.cli.options import (
     check_target,
     flat_options,
     option,
+    parse_numbers,
 )
 
 if TYPE_CHECKING:
@@ -124,10 +125,7 @@ def _read_plan(
         raise typer.BadParameter("give the times of the keys: --every SECONDS or --at LIST.")
     clip = load_clip(keys, read)
     if at is not None:
-        try:
-            times = [float(part) for part in at.split(",")]
-        except ValueError:
-            raise typer.BadParameter(f"'{at}' is no list of times; write 0,0.5,1.2.") from None
+        times = parse_numbers(at, "times", "0,0.5,1.2")
     else:
         times = [i * cast(float, every) for i in range(int(clip.duration_s / cast(float, every) + 1e-9) + 1)]
     plan = take_keys(clip, times, rate_hz=rate_hz)

@@ -154,7 +154,7 @@ def fit(
         return
     if components is not None and joint_error_mm is not None:
         raise typer.BadParameter("give --components or --joint-error-mm.")
-    from marey.models import PCA, PGA, find_far_samples, joint_error, selection_curve
+    from marey.models import find_far_samples, joint_error, selection_curve
 
     motions: list[Motion] = []
     with progress_bar("reading") as tell:
@@ -170,14 +170,7 @@ def fit(
         for sentence in chosen.report:
             remark(sentence)
         motions, used = [motions[i] for i in chosen.indices], [clips[i] for i in chosen.indices]
-    settings: PCA | PGA
-    if method in PGA_METHODS:
-        settings = PGA(components, explained, method=PGA_METHODS[method], kind=kind, weights=weights)
-    elif method == "behaviour" and components is None:
-        settings = PCA.behaviour(explained)
-    else:
-        root = "auto" if method == "behaviour" else "none"
-        settings = PCA(components, explained, space="exponential" if method == "pca" else "euler", root=root)
+    settings = _choose_settings(method, components, explained, kind, weights)
     if joint_error_mm is not None:
         from dataclasses import replace
 
@@ -210,6 +203,19 @@ def fit(
         is_json=json,
     )
     _draw_model(fitted, motions, settings, pictures)
+
+
+def _choose_settings(
+    method: str, components: int | None, explained: float, kind: str, weights: str | None
+) -> PCA | PGA:
+    from marey.models import PCA, PGA
+
+    if method in PGA_METHODS:
+        return PGA(components, explained, method=PGA_METHODS[method], kind=kind, weights=weights)
+    if method == "behaviour" and components is None:
+        return PCA.behaviour(explained)
+    root = "auto" if method == "behaviour" else "none"
+    return PCA(components, explained, space="exponential" if method == "pca" else "euler", root=root)
 
 
 def _draw_model(fitted: PoseModel, motions: list[Motion], settings: PCA | PGA, pictures: PictureOptions) -> None:

@@ -102,7 +102,7 @@ def ik(
     from marey.lie import SO3
     from marey.models import load_model
     from marey.motion import Motion
-    from marey.skeleton import HUMAN, Pose, list_handles
+    from marey.skeleton import HUMAN, Pose
 
     # The body and the pose to start from: of a clip, or the canonical human at rest
     skeleton, start, rate_hz, motion = HUMAN, None, 30.0, None
@@ -117,13 +117,7 @@ def ik(
         start = None if frame is None else motion[frame]
     pose = Pose.rest(skeleton) if start is None else start
     if handles:
-        for handle in list_handles(skeleton):
-            place = pose.joint_positions()[handle.joint].tolist()
-            if json:
-                joint = skeleton.names[handle.joint]
-                print_json({"handle": handle.name, "kind": handle.kind, "joint": joint, "position_m": place})
-            else:
-                typer.echo(f"{handle.name:<24} {handle.kind:<7} {','.join(f'{x:.3f}' for x in place)}")
+        _print_handles(pose, json)
         return
     wanted = parse_goals(pose, goals)
     if solver.model is None and (solver.modes is not None or solver.spring > 0.0 or solver.metric is not None):
@@ -304,6 +298,19 @@ def read_points(path: str) -> Markers:
 
 
 # Reports
+
+
+def _print_handles(pose: Pose, is_json: bool) -> None:
+    """Print the joints to pose a skeleton by, and where they are."""
+    from marey.skeleton import list_handles
+
+    for handle in list_handles(pose.skeleton):
+        place = pose.joint_positions()[handle.joint].tolist()
+        if is_json:
+            joint = pose.skeleton.names[handle.joint]
+            print_json({"handle": handle.name, "kind": handle.kind, "joint": joint, "position_m": place})
+        else:
+            typer.echo(f"{handle.name:<24} {handle.kind:<7} {','.join(f'{x:.3f}' for x in place)}")
 
 
 def _report_pose(result: IKResult, names: list[str], out: str | None, is_json: bool) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marey.cli.common import load_clip, print_json, print_result, remark
+from marey.cli.common import load_clip, print_json, print_result, remark, write_rows
 from marey.cli.options import (
     PLOT_SUFFIXES,
     Csv,
@@ -131,11 +131,7 @@ def joints(clips: Clips, up: Up = None, json: Json = False, csv: Csv = None) -> 
             spans = [f"{degrees(a):.0f} to {degrees(b):.0f}" for a, b in ends]
             unit = " degrees" if spans else ""
             typer.echo(f"{estimate.joint:<20} {estimate.kind:<6} {'  '.join(spans)}{unit}".rstrip())
-    if csv is not None:
-        from marey.base import write_table
-
-        write_table(rows, csv)
-        remark(f"wrote {csv} ({len(rows)} rows)")
+    write_rows(rows, csv)
 
 
 @app.command()
@@ -175,11 +171,7 @@ def compare(
                 f"{row['kind']:<10} training {row['training']:.1%}{new}  volume {row['volume']:.1%}  "
                 f"{row['project_ns']:.0f} ns  {row['num_bytes'] / 1024:.0f} kB  {row['capability']}"
             )
-    if csv is not None:
-        from marey.base import write_table
-
-        write_table(rows, csv)
-        remark(f"wrote {csv} ({len(rows)} rows)")
+    write_rows(rows, csv)
 
 
 @app.command(name="export")

@@ -66,6 +66,26 @@ class PersonOptions:
     body: Annotated[str | None, option("Motion file of a body with these segments.", metavar="CLIP")] = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodOptions:
+    """How the person is found in the points."""
+
+    method: Annotated[
+        str | None,
+        option(
+            "pose-model (default: all frames at once), or particles: guided (default of a seated person), "
+            "random-walk (the thesis's), full-pose (its baseline), full-pose-guided.",
+            choices=METHODS,
+        ),
+    ] = None
+    model: Annotated[str | None, option("pose-model: file of `marey fit`, instead of the shipped one.")] = None
+    spring: Annotated[float, option("pose-model: weight of the prior.", min=0.0)] = 1.0
+    max_sigma: Annotated[float, option("pose-model: largest standard deviation of a coordinate.", min=0.1)] = 5.0
+    particles: Annotated[int | None, option("How many guesses; 25, or 100 of full poses.", min=1, max=100_000)] = None
+    limits: Annotated[str | None, option("File of joint limits, 'seated', or 'none'; anatomical by default.")] = None
+    seed: Annotated[int, option("Of all chance.", min=0)] = 0
+
+
 @flat_options
 def track(
     keypoints: Annotated[
@@ -81,23 +101,10 @@ def track(
     watch: Annotated[
         str | None, option("Let the cameras watch this clip, or 'seated', and track that.", metavar="CLIP")
     ] = None,
-    method: Annotated[
-        str | None,
-        option(
-            "pose-model (default: all frames at once), or particles: guided (default of a seated person), "
-            "random-walk (the thesis's), full-pose (its baseline), full-pose-guided.",
-            choices=METHODS,
-        ),
-    ] = None,
-    model: Annotated[str | None, option("pose-model: file of `marey fit`, instead of the shipped one.")] = None,
-    spring: Annotated[float, option("pose-model: weight of the prior.", min=0.0)] = 1.0,
-    max_sigma: Annotated[float, option("pose-model: largest standard deviation of a coordinate.", min=0.1)] = 5.0,
-    particles: Annotated[int | None, option("How many guesses; 25, or 100 of full poses.", min=1, max=100_000)] = None,
-    limits: Annotated[str | None, option("File of joint limits, 'seated', or 'none'; anatomical by default.")] = None,
     *,
+    how: MethodOptions,
     view: ViewOptions,
     who: PersonOptions,
-    seed: Annotated[int, option("Of all chance.", min=0)] = 0,
     save: Annotated[
         str | None, option("Also write the image points of the first camera.", metavar="JSON", suffixes=(".json",))
     ] = None,
@@ -117,15 +124,15 @@ def track(
     if (not keypoints) == (watch is None):
         raise typer.BadParameter("give either KEYPOINTS or --watch CLIP.")
     is_seated = SEATED in (watch, start)
-    method = method or ("guided" if is_seated else "pose-model")
-    if model is not None and method != "pose-model":
+    method = how.method or ("guided" if is_seated else "pose-model")
+    if how.model is not None and method != "pose-model":
         raise typer.BadParameter("--model is that of --method pose-model.")
-    if particles is not None and method == "pose-model":
+    if how.particles is not None and method == "pose-model":
         raise typer.BadParameter("--particles is an option of particle filters, see --method.")
     # What the cameras see, and the truth where it is known
     truth: Motion | None = None
     if watch is not None:
-        truth, views = _watch_clip(watch, view, model is not None or not is_seated, seed, up)
+        truth, views = _watch_clip(watch, view, how.model is not None or not is_seated, how.seed, up)
         is_assumed, notes = False, list[str]()
     else:
         views, is_assumed, notes = _load_views(keypoints or [], view, who)
@@ -139,17 +146,17 @@ def track(
         from marey.models import load_model
         from marey.tracking import PersonTracker
 
-        bounds = None if limits in (None, "none") else load_limits(str(limits))
+        bounds = None if how.limits in (None, "none") else load_limits(str(how.limits))
         tracker = PersonTracker(
-            None if model is None else load_model(model),
+            None if how.model is None else load_model(how.model),
             bounds,
-            has_limits=limits != "none" and model is None,
+            has_limits=how.limits != "none" and how.model is None,
             body=body,
             stature_m=who.stature_m,
             floor_m=None if is_assumed else 0.0,
             noise_px=max(1.5 * view.noise_px, 1.0),
-            spring=spring,
-            max_sigma=max_sigma,
+            spring=how.spring,
+            max_sigma=how.max_sigma,
         )
         found: PersonTrack | FilterResult = tracker.run(views, first)
     else:
@@ -159,7 +166,7 @@ def track(
             frames = max(2, round(START_S * views[0].rate_hz))
             searcher = PersonTracker(body=body, stature_m=who.stature_m, floor_m=None if is_assumed else 0.0)
             first = searcher.run(cut_views(views, frames)).motion[0]
-        found = _run_particles(views, first, method, particles, limits, seed, is_seated=is_seated)
+        found = _run_particles(views, first, method, how, is_seated=is_seated)
     write_motion(found.motion, out)
     write_strip(found.motion, strip, count)
     facts = _gather_facts(found, truth)
@@ -308,9 +315,7 @@ def _run_particles(
     views: Sequence[Observations],
     first: Pose,
     method: str,
-    particles: int | None,
-    limits: str | None,
-    seed: int,
+    how: MethodOptions,
     *,
     is_seated: bool,
 ) -> FilterResult:
@@ -321,22 +326,22 @@ def _run_particles(
     from marey.tracking import TOOLS, EffectorFilter, PoseFilter, seated_limits
 
     bounds: JointLimits | None = None
-    if limits == SEATED or (limits is None and is_seated):
+    if how.limits == SEATED or (how.limits is None and is_seated):
         bounds = seated_limits()
-    elif limits is None:
+    elif how.limits is None:
         bounds = posing_limits(first.skeleton)
-    elif limits != "none":
-        bounds = load_limits(limits)
+    elif how.limits != "none":
+        bounds = load_limits(how.limits)
     root = "fixed" if is_seated else "free"
     particle_filter: EffectorFilter | PoseFilter
     if method.startswith("full-pose"):
         way = "guided" if method.endswith("guided") else "random-walk"
-        particle_filter = PoseFilter(particles or 100, limits=bounds, root=root, proposal=way)
+        particle_filter = PoseFilter(how.particles or 100, limits=bounds, root=root, proposal=way)
     else:
         way = "guided" if method == "guided" else "random-walk"
         tools = TOOLS if is_seated else WHOLE_BODY_TOOLS
-        particle_filter = EffectorFilter(particles or 25, way, tools=tools, limits=bounds, root=root)
-    return particle_filter.run(views, first, np.random.default_rng(seed + 2))
+        particle_filter = EffectorFilter(how.particles or 25, way, tools=tools, limits=bounds, root=root)
+    return particle_filter.run(views, first, np.random.default_rng(how.seed + 2))
 
 
 def _gather_facts(found: PersonTrack | FilterResult, truth: Motion | None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from marey.cli.common import (
     write_motion,
     write_strip,
 )
-from marey.cli.options import Count, Json, MotionOut, Strip, option
+from marey.cli.options import Count, Json, MotionOut, Strip, option, parse_numbers
 
 if TYPE_CHECKING:
     from marey.graph import MotionGraph, SearchSolution
@@ -126,10 +126,7 @@ def search(
     options: dict[str, Any] = {"k": k, "budget_s": budget_s}
     # The search lowers its factor along the list as long as there is time
     if epsilon is not None:
-        try:
-            options["epsilon"] = tuple(float(part) for part in epsilon.split(","))
-        except ValueError:
-            raise typer.BadParameter(f"'{epsilon}' is not a list of numbers: write 3,2,1.") from None
+        options["epsilon"] = tuple(parse_numbers(epsilon, "numbers", "3,2,1"))
     if heuristic is not None:
         options["heuristic"] = heuristic
 

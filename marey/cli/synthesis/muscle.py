@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from marey.cli.common import load_clip, print_json, print_result, progress_bar, remark, warn
+from marey.cli.common import load_clip, print_json, print_result, progress_bar, remark, warn, write_rows
 from marey.cli.options import Json, ReadOptions, check_target, flat_options, option
 
 if TYPE_CHECKING:
@@ -219,20 +219,14 @@ def _bend_elbow(motion: Motion, name: str, side: str, out: str | None, *, is_jso
     from marey.muscle import solve_elbow_flexion
 
     found = solve_elbow_flexion(motion, side=side)
-    if out is not None:
-        from marey.base import write_table
-
-        dt = found.system.dt
-        # A row for each step: the angle that was asked for, the one reached, the muscles
-        rows = [
-            {"time_s": n * dt, "wanted_rad": wanted, "angle_rad": angle}
-            | dict(zip(found.muscles, row.tolist(), strict=True))
-            for n, (wanted, angle, row) in enumerate(
-                zip(found.wanted_rad[1:].tolist(), found.angles_rad[1:].tolist(), found.activations, strict=True), 1
-            )
-        ]
-        write_table(rows, out)
-        remark(f"wrote {out} ({len(rows)} rows)")
+    # A row for each step: the angle that was asked for, the one reached, the muscles
+    angles = zip(found.wanted_rad[1:].tolist(), found.angles_rad[1:].tolist(), found.activations, strict=True)
+    rows = [
+        {"time_s": n * found.system.dt, "wanted_rad": wanted, "angle_rad": angle}
+        | dict(zip(found.muscles, row.tolist(), strict=True))
+        for n, (wanted, angle, row) in enumerate(angles, 1)
+    ]
+    write_rows(rows, out)
     error_deg = degrees(found.error_rad)
     if is_json:
         facts = {"file": name, "out": out, "side": side, "steps": len(found.activations), "error_deg": error_deg}

@@ -86,22 +86,7 @@ def walk(
     fault: str | None = None
     if script is None:
         people = _walk_crowd(crowd or 1, seconds, seed, read_model(model, style), style)
-        # One motion file for each person, OUT with a number behind its name, and a picture of all at the end
-        files: list[str] = []
-        if out is not None:
-            from marey.io import save as save_clip
-
-            target, width = Path(out), len(str(len(people)))
-            for number, motion in enumerate(people, 1):
-                file = target.with_name(f"{target.stem}-{number:0{width}d}{target.suffix}")
-                save_clip(motion, file)
-                files.append(str(file))
-            remark(f"wrote {files[0]} ... {files[-1]}")
-        if strip is not None:
-            from marey.picture import render_motion, save_image
-
-            save_image(render_motion(people, people[0].num_frames - 1, spacing_m=0.0), strip)
-            remark(f"wrote {strip}")
+        files = _write_people(people, out, strip)
         # Mean speed along the path on the ground
         paths = [np.linalg.norm(np.diff(one.root_positions[:, [0, 2]], axis=0), axis=1).sum() for one in people]
         mean_mps = [float(path) / one.duration_s for path, one in zip(paths, people, strict=True)]
@@ -155,6 +140,26 @@ def read_model(file: str | None, style: str | None) -> LocomotionModel:
         return model
     weights = zip(model.styles, model.weights(style).tolist(), strict=True)
     return replace(model, default_style={name: weight for name, weight in weights if weight > 0.0})
+
+
+def _write_people(people: list[Motion], out: str | None, strip: str | None) -> list[str]:
+    """Write a file for each person, OUT with a number behind its name, and a picture of all at the end."""
+    files: list[str] = []
+    if out is not None:
+        from marey.io import save
+
+        target, width = Path(out), len(str(len(people)))
+        for number, motion in enumerate(people, 1):
+            file = target.with_name(f"{target.stem}-{number:0{width}d}{target.suffix}")
+            save(motion, file)
+            files.append(str(file))
+        remark(f"wrote {files[0]} ... {files[-1]}")
+    if strip is not None:
+        from marey.picture import render_motion, save_image
+
+        save_image(render_motion(people, people[0].num_frames - 1, spacing_m=0.0), strip)
+        remark(f"wrote {strip}")
+    return files
 
 
 def _walk_crowd(count: int, seconds: float, seed: int, gaits: LocomotionModel, style: str | None) -> list[Motion]:

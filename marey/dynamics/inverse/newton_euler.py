@@ -18,9 +18,9 @@ from marey.dynamics.bodies import GRAVITY, Body
 from marey.dynamics.inverse.differentiation import MotionStates, compute_states, smooth_motion
 from marey.dynamics.inverse.support_split import split_support
 from marey.dynamics.linear_time.passes import gravity_vector
-from marey.dynamics.spatial import put3, rotate, rotate_back
+from marey.dynamics.spatial import rotate, rotate_back
 from marey.dynamics.supports import find_supports
-from marey.lie.kernels import Vector, add3, cross, dot, row3, scale3, subtract3
+from marey.lie.kernels import Vector, add3, cross, dot, put3, row3, scale3, subtract3
 from marey.motion import Contacts, Motion
 from marey.skeleton import role_map
 

@@ -18,8 +18,8 @@ from marey.dynamics.linear_time.passes import (
     fill_zero,
     full_tree,
 )
-from marey.dynamics.spatial import PRISMATIC, TreeArrays, put3, rotate
-from marey.lie.kernels import Vector, add3, cross, row3, scale3, subtract3
+from marey.dynamics.spatial import PRISMATIC, TreeArrays, rotate
+from marey.lie.kernels import Vector, add3, cross, put3, row3, scale3, subtract3
 
 
 class LinkMotion(NamedTuple):

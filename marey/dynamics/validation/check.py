@@ -265,32 +265,17 @@ def check_validity(
     slack = slack if slack_s is None else slack_s
     supports = find_supports(motion, contacts, floor=floor, friction=friction, slack_s=slack)
     supply = fit_contact_supply(dynamics, supports)
-    # What counts of the missing wrench: what lasts on the ground, or the frame alone where that is more
-    steady = LASTING_WEIGHT * average_gaussian(supply.missing * supports.carried[:, None], motion.rate_hz, LASTING_S)
-    brief = MOMENT_WEIGHT * supply.missing
-    is_brief = np.linalg.norm(brief, axis=-1) > np.linalg.norm(steady, axis=-1)
-    weighed = np.where(is_brief[:, None], brief, steady)
+    weighed = weigh_missing_wrench(supply.missing, supports, motion.rate_hz)
     places, balance = measure_balance(dynamics, supports)
     hurry = compute_tipping_ratio(dynamics, supports, places)
-    # How far [rad] the joint farthest outside its limits is
-    limit_rad = np.zeros(motion.num_frames)
-    if limits is not None:
-        if limits.skeleton.names != motion.skeleton.names:
-            raise InputError(
-                f"the limits are those of {limits.skeleton!r}, the motion is of {motion.skeleton!r}",
-                "Fit limits to clips of the same skeleton, or retarget the motion",
-            )
-        limit_rad = limits.violations(motion.rotations).max(axis=1)
     # Near flights a body may hurry more
-    flying = np.zeros(len(supports.touching), dtype=np.bool_)
-    for start, stop in find_flights(supports.touching, motion.rate_hz, LEAST_FLIGHT_S):
-        flying[start:stop] = True
-    is_running = widen_flags(flying, min(round(FLIGHT_NEAR_S * motion.rate_hz), len(flying)))
+    flights = find_flights(supports.touching, motion.rate_hz, LEAST_FLIGHT_S)
+    is_running = mark_running(flights, motion)
     measures = _FrameMeasures(
         np.linalg.norm(weighed, axis=-1),
         average_gaussian(1e3 * supports.slide_m, motion.rate_hz, LASTING_S),
         average_gaussian(np.maximum(-1e3 * supports.heights, 0.0), motion.rate_hz, LASTING_S),
-        limit_rad,
+        measure_limit_violation(motion, limits),
         hurry / np.where(is_running, RUNNING_TIPPING_RATIO, WALKING_TIPPING_RATIO),
     )
     # Ratios (F, 5): up to 1 is green, up to 2 amber
@@ -307,7 +292,7 @@ def check_validity(
     found = find_wrench_causes(weighed, ratios[:, 0] > 1.0, supports.carried, margin, balance)
     found |= {n: ratios[:, k] > 1.0 for k, n in enumerate(("slide", "penetration", "limits", "haste"), start=1)}
     marked, remarks = mark_geometric_faults(motion, supports, faults)
-    if flying.any() and skates(motion, supports):
+    if flights and skates(motion, supports):
         marked["skate"] = np.ones(motion.num_frames, dtype=np.bool_)
     for flags in marked.values():
         levels[flags] = 2
@@ -343,6 +328,34 @@ def check_validity(
         warnings=tuple(write_remarks(motion, dynamics.body, supports, remarks)),
         spans=find_spans(levels, flags, measures.violation, lack, motion.rate_hz),
     )
+
+
+def mark_running(flights: list[tuple[int, int]], motion: Motion) -> BoolArray:
+    """Frames ``(F,)`` in or near a flight."""
+    flying = np.zeros(motion.num_frames, dtype=np.bool_)
+    for start, stop in flights:
+        flying[start:stop] = True
+    return widen_flags(flying, min(round(FLIGHT_NEAR_S * motion.rate_hz), len(flying)))
+
+
+def weigh_missing_wrench(missing: FloatArray, supports: Supports, rate_hz: float) -> FloatArray:
+    """What counts of a missing wrench ``(F, 6)``: what lasts on the ground, or the frame alone where that is more."""
+    steady = LASTING_WEIGHT * average_gaussian(missing * supports.carried[:, None], rate_hz, LASTING_S)
+    brief = MOMENT_WEIGHT * missing
+    is_brief = np.linalg.norm(brief, axis=-1) > np.linalg.norm(steady, axis=-1)
+    return np.where(is_brief[:, None], brief, steady)
+
+
+def measure_limit_violation(motion: Motion, limits: JointLimits | None) -> FloatArray:
+    """How far the joint farthest outside its limits is ``(F,)`` [rad]."""
+    if limits is None:
+        return np.zeros(motion.num_frames)
+    if limits.skeleton.names != motion.skeleton.names:
+        raise InputError(
+            f"the limits are those of {limits.skeleton!r}, the motion is of {motion.skeleton!r}",
+            "Fit limits to clips of the same skeleton, or retarget the motion",
+        )
+    return limits.violations(motion.rotations).max(axis=1)
 
 
 def measure_balance(dynamics: InverseDynamics, supports: Supports) -> tuple[FloatArray, FloatArray]:

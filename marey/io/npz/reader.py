@@ -26,11 +26,10 @@ import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.io.binary import AnyPath, as_format_error, format_error
-from marey.io.conventions import COMMON_RATES
+from marey.io.conventions import COMMON_RATES, localise_frames
 from marey.io.npz.archive import NpzArchive, open_archive, read_contacts
 from marey.io.npz.smpl import RATE_NAMES, find_smpl_names, read_rate, read_smpl, rotations_from_matrices
 from marey.io.vertical_axis import detect_up, rotate_wxyz, to_world
-from marey.io.world_frames import localise_frames
 from marey.lie import SO3
 from marey.motion import LoadReport, Motion, Source
 from marey.skeleton import HUMAN, NO_PARENT, Skeleton, SkeletonDraft

@@ -20,6 +20,7 @@ import numpy as np
 
 from marey.base import FloatArray, inline_kernel, kernel, patient_kernel
 from marey.kinematics.ik.active_set import (
+    ActiveLimits,
     along_axis,
     apply_box_step,
     narrow_to_regions,
@@ -56,6 +57,7 @@ from marey.kinematics.ik.state import (
     CoordinateBox,
     Goals,
     IKLayout,
+    IKState,
     JointArrays,
     KinematicChains,
     MassPoints,
@@ -143,12 +145,7 @@ def solve_dual_steps(
         new_active_limits(layout, limited),
     )
     flat, stalled = (GRADIENT_TOL, STALL_DECREASE_OPTIMUM) if seek_optimum else (LOOSE_GRADIENT_TOL, STALL_DECREASE)
-    if bounds is not None:
-        project_to_bounds(bounds, trial.wxyz)
-    else:
-        project_to_box(layout.box, trial.wxyz, trial.vectors)
-        if dual.keeps_regions:
-            narrow_to_regions(layout.box, face, trial)
+    project_start(layout, bounds, dual, face, trial)
     cost, bent, damping, gradient, before, won, change, expected = np.inf, 0.0, 0.0, 0.0, np.inf, 0.0, 0.0, 0.0
     status, iteration, evaluations, accepted, rejected = OUT_OF_ITERATIONS, 0, 0, 0, 0
     is_drawn, is_moved, is_settled = has_springs(layout.springs), False, False
@@ -205,16 +202,7 @@ def solve_dual_steps(
             expected += bent + predict_prior_change(springs, face.is_bound, face.held, rows.frames, pulls, step)
         if bounds is not None:
             # Only now is it known which limits are active, and so what the projected gradient is
-            # The largest component of the gradient of the whole objective along what is loose
-            gradient, last = 0.0, rows.frames.shape[0]
-            for j in range(last + 1):
-                if layout.springs.mobility[j] == 0.0:
-                    continue
-                for k in range(3):
-                    if j == last:
-                        gradient = max(gradient, 2.0 * abs(step.slopes[j, k]))
-                    elif face.loose[j, k]:
-                        gradient = max(gradient, 2.0 * abs(along_axis(rows.frames, j, k, step.slopes)))
+            gradient = compute_projected_gradient(layout, face, rows.frames, step.slopes)
             is_window = iteration % STALL_WINDOW == 0
             if gradient < flat * (1.0 + cost) or (is_window and cost > (1.0 - stalled) * before):
                 status = STATIONARY
@@ -222,13 +210,7 @@ def solve_dual_steps(
             before = cost if is_window else before
             for c in range(3):
                 trial.root[c] = state.root[c] + step.ease[joints] * step.torques[joints, c]
-            # The largest change of the pose [m] or [rad]
-            change = 0.0
-            for c in range(3):
-                change = max(change, abs(trial.root[c] - state.root[c]))
-            for j in range(state.wxyz.shape[0]):
-                for c in range(4):
-                    change = max(change, 2.0 * abs(trial.wxyz[j, c] - state.wxyz[j, c]))
+            change = compute_largest_change(state, trial)
         else:
             change = apply_box_step(layout.box, face, step, state, trial)
 
@@ -238,14 +220,58 @@ def solve_dual_steps(
         cost = evaluate_pose(layout, goals, state)
     if is_all_reached(tolerances, goals.active, state.errors) and (status == STATIONARY or not seek_optimum):
         status = REACHED
+    write_answer(state, pose)
+    return status, iteration, evaluations, cost, gradient, 0.0
+
+
+@inline_kernel
+def project_start(layout: IKLayout, bounds: Bounds | None, dual: DualStep, face: ActiveLimits, start: IKState) -> None:
+    """Bring the first pose inside the limits."""
+    if bounds is not None:
+        project_to_bounds(bounds, start.wxyz)
+    else:
+        project_to_box(layout.box, start.wxyz, start.vectors)
+        if dual.keeps_regions:
+            narrow_to_regions(layout.box, face, start)
+
+
+@inline_kernel
+def write_answer(state: IKState, pose: PoseArrays) -> None:
+    """Overwrite a pose and its errors by those of a state."""
     for c in range(3):
         pose.root[c] = state.root[c]
         for b in range(pose.errors.shape[0]):
             pose.errors[b, c] = state.errors[b, c]
-    for j in range(joints):
+    for j in range(pose.wxyz.shape[0]):
         for c in range(4):
             pose.wxyz[j, c] = state.wxyz[j, c]
-    return status, iteration, evaluations, cost, gradient, 0.0
+
+
+@inline_kernel
+def compute_projected_gradient(layout: IKLayout, face: ActiveLimits, frames: FloatArray, slopes: FloatArray) -> float:
+    """Largest component of the gradient of the whole objective along what no limit holds."""
+    gradient, last = 0.0, frames.shape[0]
+    for j in range(last + 1):
+        if layout.springs.mobility[j] == 0.0:
+            continue
+        for k in range(3):
+            if j == last:
+                gradient = max(gradient, 2.0 * abs(slopes[j, k]))
+            elif face.loose[j, k]:
+                gradient = max(gradient, 2.0 * abs(along_axis(frames, j, k, slopes)))
+    return gradient
+
+
+@inline_kernel
+def compute_largest_change(before: IKState, after: IKState) -> float:
+    """Largest change of the root's place [m] and of a joint's rotation [rad] between two poses."""
+    change = 0.0
+    for c in range(3):
+        change = max(change, abs(after.root[c] - before.root[c]))
+    for j in range(before.wxyz.shape[0]):
+        for c in range(4):
+            change = max(change, 2.0 * abs(after.wxyz[j, c] - before.wxyz[j, c]))
+    return change
 
 
 @kernel

@@ -252,33 +252,19 @@ def solve_ik(
     guess = guess_from_pose(body, start)
     if body.model is not None and start is None:
         align_root(run, guess)  # a model knows the pose, not where it stands or faces
-    moved, violation = 0.0, None
     advice = limits if isinstance(limits, AnatomicalLimits) and limits.is_advice and body.model is None else None
     if advice is not None and start is None:
         guess.wxyz[:], moved = problem.rest
     elif advice is not None:
         moved = project_to_box(problem.layout.box, guess.wxyz, np.zeros((len(guess.wxyz), 3)))
-    elif limits is not None:
-        moved = float(measure_violation(limits, guess.wxyz).max())
-        if moved > HELD_RAD and body.model is None:
-            guess.wxyz[:] = limits.project_rotations(SO3(guess.wxyz[None])).wxyz[0]
+    else:
+        moved = _project_start(guess, limits, body)
     # The answer, and whether a missed goal is out of reach
-    end, last_targets, first = None, None, None
+    end, last_targets, first, violation = None, None, None, None
     if before is not None and before.targets.shape == targets.shape:
         last_targets = before.targets
     if True in active[: len(problem.goals)].tolist() or problem.spring_weight > 0.0:
-        if pins:
-            is_place = ~np.array(problem.is_angle, dtype=np.bool_)
-            # Places far beyond reach come nearer, in the same direction: a problem of the body's size
-            rest = body.skeleton.rest_positions()
-            far_m = FAR_REACHES * max(float(np.linalg.norm(rest - rest[0], axis=1).max()), 1e-3)
-            away = targets[:, :3] - guess.root
-            distances = np.linalg.norm(away, axis=1)
-            rows = np.flatnonzero(is_place & (distances > far_m))
-            if len(rows):
-                nearer = targets.copy()
-                nearer[rows, :3] = guess.root + away[rows] * (far_m / distances[rows, None])
-                run = run._replace(targets=nearer)
+        run = _shorten_targets(run, guess.root) if pins else run
         is_clamped = rate_clamp_rad is not None or goal_clamp_m is not None
         is_plain = joints is None and not is_clamped
         first = guess.copy() if is_plain and follow and start is not None and problem.spring_weight == 0.0 else None
@@ -328,13 +314,43 @@ def solve_ik(
     )
     if first is not None and last_targets is None and result.status is not SolveStatus.CONVERGED and end is None:
         # A pose says nothing about the goals before, so the way of goals that stay out of reach is not known
-        turns = measure_turns(first, guess)
-        if float(turns.max()) > FAR_TURN_RAD:
-            named = f"'{body.skeleton.names[int(turns.argmax())]}' turns by {float(turns.max()):.2f} rad from the start"
-            cure = "in a drag, hand over the last result in place of its pose, and its branch is followed"
-            result = replace(result, advice=f"{result.advice} {named}: {cure}.")
+        result = _advise_of_turn(result, measure_turns(first, guess))
     raise_if_asked("solve_ik", result.status, result.advice, result, on_failure)
     return result
+
+
+def _advise_of_turn(result: IKResult, turns: FloatArray) -> IKResult:
+    """Add to the advice that a joint has turned far ``(J,)`` [rad] from the start, if one has."""
+    if float(turns.max()) <= FAR_TURN_RAD:
+        return result
+    joint = result.pose.skeleton.names[int(turns.argmax())]
+    cure = "in a drag, hand over the last result in place of its pose, and its branch is followed"
+    told = f"'{joint}' turns by {float(turns.max()):.2f} rad from the start: {cure}."
+    return replace(result, advice=f"{result.advice} {told}")
+
+
+def _project_start(guess: Guess, limits: JointLimits | None, body: PosedBody) -> float:
+    """Bring a start inside limits of any kind; return how far outside it was [rad]. That of a model stays its own."""
+    if limits is None:
+        return 0.0
+    outside = float(measure_violation(limits, guess.wxyz).max())
+    if outside > HELD_RAD and body.model is None:
+        guess.wxyz[:] = limits.project_rotations(SO3(guess.wxyz[None])).wxyz[0]
+    return outside
+
+
+def _shorten_targets(run: SolverInputs, root: FloatArray) -> SolverInputs:
+    """Bring places far beyond reach nearer, in the same direction: a problem of the body's size."""
+    rest = run.problem.skeleton.rest_positions()
+    far_m = FAR_REACHES * max(float(np.linalg.norm(rest - rest[0], axis=1).max()), 1e-3)
+    away = run.targets[:, :3] - root
+    distances = np.linalg.norm(away, axis=1)
+    rows = np.flatnonzero(~np.array(run.problem.is_angle, dtype=np.bool_) & (distances > far_m))
+    if not len(rows):
+        return run
+    nearer = run.targets.copy()
+    nearer[rows, :3] = root + away[rows] * (far_m / distances[rows, None])
+    return run._replace(targets=nearer)
 
 
 def _solve_joint_types(

@@ -14,7 +14,6 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray
-from marey.kinematics.markers.belt import Belt, find_belt
 from marey.kinematics.markers.poses import (
     LabelledPoints,
     MarkerPoses,
@@ -25,7 +24,7 @@ from marey.kinematics.markers.poses import (
     solve_marker_poses,
 )
 from marey.kinematics.markers.shape import CAP, STATURES_M, BodyShape, assign_segments, expect_landmarks, find_segments
-from marey.kinematics.markers.sites import CLUSTER_SITES, MarkerSite, parse_marker_name, place_site
+from marey.kinematics.markers.sites import CLUSTER_SITES, Belt, MarkerSite, find_belt, parse_marker_name, place_site
 from marey.lie import SO3
 from marey.motion import Markers, Motion, standing_height
 from marey.skeleton import HUMAN, HUMAN_STATURE_M, Skeleton, role_map
@@ -134,13 +133,7 @@ def fit_markers(
         raise InputError(f"height_m is {height_m:g}", "Give the stature in metres, between 0.3 and 3")
     hints = _find_hints(markers, skeleton, sites, names=names)
     # Markers that are seen often enough, from the first frame that shows enough of them to the last
-    left_out: dict[str, str] = {}
-    for m, name in enumerate(markers.names):
-        part = float(markers.valid[:, m].mean()) if markers.num_frames else 0.0
-        if part < MIN_SEEN or markers.valid[:, m].sum() < 2 <= markers.num_frames:
-            left_out[name] = "never seen" if part == 0.0 else f"seen in {100 * part:.1f} % of the frames"
-        elif sites is not None and name not in hints:
-            left_out[name] = "no site was given"
+    left_out = _leave_out_rare(markers, None if sites is None else hints)
     kept = [m for m, name in enumerate(markers.names) if name not in left_out]
     seen = markers.valid[:, kept]
     enough = np.flatnonzero(seen.sum(axis=1) >= max(MIN_MARKERS, seen.shape[1] // 3))
@@ -177,22 +170,8 @@ def fit_markers(
             or _typical_distance(found, *shown) < _typical_distance(draft, *shown)
         ):
             draft, told = found, [None] * len(labels)
-    # Poses, and body with sites, by turns; markers that move with no segment are left out on the way
-    prior, history, trust = StandingPrior.standing(skeleton), list[float](), np.ones(len(labels))
-    for _ in range(max(rounds, 1)):
-        data = LabelledPoints(draft.joints, draft.points, *shown)
-        draft.poses = solve_marker_poses(draft.body, data, draft.poses, prior, steps=3, weights=trust)
-        away = _distances(draft, *shown)
-        if sites is None and len(history) == 3:
-            trust = np.where(_median_where_seen(away, shown[1]) > GHOST_M, 1e-6, 1.0)
-        used = shown[1] & (trust > 0.5)
-        history.append(float(np.sqrt((np.minimum(away, SWAPPED_M)[used] ** 2).mean())))
-        if len(history) > 5 and history[-1] > (1.0 - CONVERGED_FRACTION) * history[-2]:
-            break
-        data = LabelledPoints(draft.joints, draft.points, shown[0], used)
-        draft.body, draft.points = fit_bones_and_sites(
-            skeleton, draft.poses, data, draft.expected, scale=draft.scale, spread=draft.spread
-        )
+    prior = StandingPrior.standing(skeleton)
+    trust, history = _alternate(draft, *shown, skeleton, prior, rounds, has_ghosts=sites is None)
     ghosts = np.flatnonzero(trust < 0.5)
     left_out |= {labels[m]: "it moves with no segment of the body" for m in ghosts}
     on_body = np.flatnonzero(trust > 0.5)
@@ -232,6 +211,51 @@ def fit_markers(
         swapped=swapped,
         belt=find_belt(motion),
     )
+
+
+def _leave_out_rare(markers: Markers, given: Mapping[str, object] | None) -> dict[str, str]:
+    """Markers that are hardly ever seen, or have no site where sites are ``given``, with the reason."""
+    left_out: dict[str, str] = {}
+    for m, name in enumerate(markers.names):
+        part = float(markers.valid[:, m].mean()) if markers.num_frames else 0.0
+        if part < MIN_SEEN or markers.valid[:, m].sum() < 2 <= markers.num_frames:
+            left_out[name] = "never seen" if part == 0.0 else f"seen in {100 * part:.1f} % of the frames"
+        elif given is not None and name not in given:
+            left_out[name] = "no site was given"
+    return left_out
+
+
+def _alternate(
+    draft: _Draft,
+    places: FloatArray,
+    seen: BoolArray,
+    template: Skeleton,
+    prior: StandingPrior,
+    rounds: int,
+    *,
+    has_ghosts: bool,
+) -> tuple[FloatArray, list[float]]:
+    """Improve poses, and body with sites, by turns; a marker that moves with no segment loses its weight on the way.
+
+    Returns:
+        Weight of each marker ``(M,)``, next to nothing for ghosts, and the RMS distance [m] in each round.
+    """
+    trust, history = np.ones(len(draft.joints)), list[float]()
+    for _ in range(max(rounds, 1)):
+        data = LabelledPoints(draft.joints, draft.points, places, seen)
+        draft.poses = solve_marker_poses(draft.body, data, draft.poses, prior, steps=3, weights=trust)
+        away = _distances(draft, places, seen)
+        if has_ghosts and len(history) == 3:
+            trust = np.where(_median_where_seen(away, seen) > GHOST_M, 1e-6, 1.0)
+        used = seen & (trust > 0.5)
+        history.append(float(np.sqrt((np.minimum(away, SWAPPED_M)[used] ** 2).mean())))
+        if len(history) > 5 and history[-1] > (1.0 - CONVERGED_FRACTION) * history[-2]:
+            break
+        data = LabelledPoints(draft.joints, draft.points, places, used)
+        draft.body, draft.points = fit_bones_and_sites(
+            template, draft.poses, data, draft.expected, scale=draft.scale, spread=draft.spread
+        )
+    return trust, history
 
 
 def _find_hints(

@@ -18,12 +18,13 @@ from marey.contacts.legs import PlantedFeet
 from marey.contacts.plants import FLAT, HEEL, RETARGET_HOLD, TOES, HoldSettings, find_foot_modes
 from marey.kinematics.limits.contract import JointLimits
 from marey.kinematics.retargeting.hands import HANDS, hold_hands
-from marey.kinematics.retargeting.posture import measure_turns, pose_target
 from marey.kinematics.retargeting.report import RetargetReport, measure_result
 from marey.kinematics.retargeting.target import (
     HasSkeleton,
     RetargetTarget,
     foot_heading,
+    measure_turns,
+    pose_target,
 )
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, assess_motion
@@ -92,7 +93,7 @@ def solve_retarget(
 ) -> RetargetResult:
     r"""Put a motion on another body so that it stays the same person's.
 
-    Limbs point where they pointed (:func:`~marey.kinematics.retargeting.posture.measure_turns`), so angles of elbows
+    Limbs point where they pointed (:func:`~marey.kinematics.retargeting.target.measure_turns`), so angles of elbows
     and knees and the swing of arms are the source's. The middle of the hips goes along the scaled path,
 
     .. math:: p' = s\,p + (0,\ h' - s\,h,\ 0), \qquad s = \text{ratio of the legs},\quad h = \text{ankle over the sole}

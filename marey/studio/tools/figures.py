@@ -31,9 +31,21 @@ from marey.muscle import (
     solve_scene,
 )
 from marey.muscle.scene.live import LiveScene
-from marey.pipeline.sessions import COMMANDS, LIVE_RATE_HZ, DragAnswer, LiveSession, replay_session
 from marey.pipeline.takes import Tree
-from marey.pipeline.tools import Parameter, Settings, Tool, ToolContext, ToolResult, need_motion, stop_if_cancelled
+from marey.pipeline.tools import (
+    COMMANDS,
+    LIVE_RATE_HZ,
+    DragAnswer,
+    LiveSession,
+    Parameter,
+    Settings,
+    Tool,
+    ToolContext,
+    ToolResult,
+    need_motion,
+    replay_session,
+    stop_if_cancelled,
+)
 from marey.simulate import Push, Simulator
 from marey.studio.tools.clips import MOTION
 from marey.studio.tools.layers import find_frame, pose_arrays, read_point

@@ -12,9 +12,8 @@ from marey.kinematics import BoxLimits, ConeLimits, JointLimits, fill_in_between
 from marey.kinematics.posing import METHODS, MODE_RANGE, NUM_MODES, PoseEditor
 from marey.models import load_in_betweens
 from marey.motion import KeyFrames, Layer, Motion, key_pose
-from marey.pipeline.sessions import DragAnswer
 from marey.pipeline.takes import TOLD_HOLD, edit_contacts, read_layers, write_layer
-from marey.pipeline.tools import Parameter, Settings, Tool, ToolContext, ToolResult, need_motion
+from marey.pipeline.tools import DragAnswer, Parameter, Settings, Tool, ToolContext, ToolResult, need_motion
 from marey.skeleton import Pose, assess_anatomy
 from marey.studio.tools.clips import MOTION
 

@@ -20,9 +20,20 @@ from marey.locomotion.live import (
 )
 from marey.pipeline import ENGINES, choose_engine, synthesize_sketch
 from marey.pipeline.recipes import format_toml
-from marey.pipeline.sessions import COMMANDS, LIVE_RATE_HZ, DragAnswer, LiveSession, replay_session
 from marey.pipeline.takes import Tree
-from marey.pipeline.tools import Parameter, Settings, Tool, ToolContext, ToolResult, stop_if_cancelled
+from marey.pipeline.tools import (
+    COMMANDS,
+    LIVE_RATE_HZ,
+    DragAnswer,
+    LiveSession,
+    Parameter,
+    Settings,
+    Tool,
+    ToolContext,
+    ToolResult,
+    replay_session,
+    stop_if_cancelled,
+)
 from marey.samples import script_names, sketch_file, sketch_names
 from marey.studio.tools.layers import pose_arrays
 from marey.studio.tools.physics import describe_report

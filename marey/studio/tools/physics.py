@@ -16,9 +16,8 @@ from marey.dynamics import GRAVITY, ValidityReport, check_validity
 from marey.motion import Motion, find_runs, mix_motions
 from marey.numerics import SQPIteration, convex_hull
 from marey.pipeline.recipes import format_toml
-from marey.pipeline.sessions import DragAnswer
 from marey.pipeline.takes import Tree
-from marey.pipeline.tools import Parameter, Settings, Tool, ToolContext, ToolResult, need_motion
+from marey.pipeline.tools import DragAnswer, Parameter, Settings, Tool, ToolContext, ToolResult, need_motion
 from marey.samples import problem_names
 from marey.studio.tools.clips import MOTION
 from marey.studio.tools.layers import find_frame, read_point, stretch_arrays

@@ -26,9 +26,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 from marey.base import InputError
 from marey.picture import describe_world
 from marey.pipeline.recipes import format_toml
-from marey.pipeline.sessions import DragAnswer, DragSession
 from marey.pipeline.takes import play_strips
-from marey.pipeline.tools import Tool, ToolContext, ToolResult
+from marey.pipeline.tools import DragAnswer, DragSession, Tool, ToolContext, ToolResult
 from marey.studio import protocol
 from marey.studio.project import MotionArchive
 from marey.studio.protocol import DragPhase, cut_blocks, decode_frame, encode_frame, make_header

@@ -37,7 +37,6 @@ class JointPart:
     flexion: FloatArray  # (3,) axis about which a positive turn flexes
     ranges_deg: tuple[tuple[float, float], tuple[float, float], tuple[float, float]]  # flexion, side swing, twist
     centre_deg: tuple[float, float] = (0.0, 0.0)  # flexion and side swing from which coordinates are measured
-    is_split: bool = False  # one of several joints of a region
 
     def frame(self) -> SO3:
         """Rotation whose columns are bone, flexion and side axes."""
@@ -54,8 +53,8 @@ class JointPart:
         return SO3.exp([0.0, *np.deg2rad(self.centre_deg)])
 
 
-SPINE: Final = JointPart(Y, X, ((-32.0, 60.0), (-25.0, 25.0), (-30.0, 30.0)), is_split=True)
-NECK: Final = JointPart(Y, X, ((-40.0, 40.0), (-30.0, 30.0), (-45.0, 45.0)), is_split=True)
+SPINE: Final = JointPart(Y, X, ((-32.0, 60.0), (-25.0, 25.0), (-30.0, 30.0)))
+NECK: Final = JointPart(Y, X, ((-40.0, 40.0), (-30.0, 30.0), (-45.0, 45.0)))
 
 PARTS: Final = {
     # Flexion forward 120, extension 30; adduction 30, abduction 45; rotation inwards and outwards 45

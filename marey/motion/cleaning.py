@@ -1,4 +1,4 @@
-"""What no body does from one frame to the next: spikes of a joint, flips, exchanged limbs, a root that is elsewhere."""
+"""Defects of captured clips, found and mended one kind at a time: gaps, exchanged limbs, spikes, jumps, tremor."""
 
 from __future__ import annotations
 
@@ -7,12 +7,149 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray
+from marey.base import BoolArray, FloatArray
 from marey.lie import SO3, geodesic_distance
-from marey.motion.cleaning.interpolation import Correction, format_time, interpolate_frames
 from marey.motion.clip import Motion
-from marey.motion.time_series import find_runs
+from marey.motion.time_series import find_runs, lowpass, lowpass_values
 from marey.skeleton import RoleMap, role_map
+
+FULL_SPEED_S = 0.1  # [s] across longer gaps the speeds at their ends count less: what happened inside is unknown
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Correction:
+    """A motion after one step of cleaning, and what the step found."""
+
+    motion: Motion
+    findings: tuple[str, ...] = ()  # one sentence each, with times; also for what was found and left
+
+
+def interpolate_frames(motion: Motion, start: int, stop: int, joints: BoolArray, *, root: bool) -> Motion:
+    r"""Replace frames ``start`` to ``stop`` (not included) by a cubic between the frames beside them.
+
+    With :math:`u \in [0, 1]` from the frame before to the frame after, :math:`n` frames apart, and body velocities
+    :math:`\omega` per frame there, a joint turns by the Hermite cubic of its rotation vector
+
+    .. math:: R(u) = R_a \exp\big(h_{10}(u)\,n\,\omega_a + h_{01}(u)\,\log(R_a^{-1} R_b) + h_{11}(u)\,n\,\omega_b\big)
+
+    which meets both ends exactly and their velocities to second order in the angle; the root's place likewise.
+
+    Args:
+        motion: a clip with at least one good frame on either side of the stretch.
+        start: first frame to replace, at least 1.
+        stop: first good frame after it.
+        joints: which joints to replace ``(J,)``.
+        root: whether to replace the root's position.
+    """
+    a, b, last = start - 1, stop, motion.num_frames - 1
+    n = b - a
+    u = (np.arange(start, stop) - a) / n
+    # Hermite polynomials; speeds at the ends fade for gaps longer than FULL_SPEED_S
+    trust = min(1.0, FULL_SPEED_S * motion.rate_hz / n)
+    leave, reach, arrive = trust * (u**3 - 2 * u**2 + u), 3 * u**2 - 2 * u**3, trust * (u**3 - u**2)
+    before, after = max(a - 1, 0), min(b + 1, last)
+    R = motion.rotations
+    omega_a, omega_b = (R[before].inverse() @ R[a]).log(), (R[b].inverse() @ R[after]).log()
+    turn = (R[a].inverse() @ R[b]).log()
+    vectors = leave[:, None, None] * n * omega_a + reach[:, None, None] * turn + arrive[:, None, None] * n * omega_b
+    wxyz = R.wxyz.copy()
+    wxyz[start:stop, joints] = (R[a] @ SO3.exp(vectors)).wxyz[:, joints]
+    p = motion.root_positions
+    positions = p.copy()
+    if root:
+        across = np.outer(reach, p[b] - p[a])
+        positions[start:stop] = p[a] + np.outer(leave, n * (p[a] - p[before])) + across
+        positions[start:stop] += np.outer(arrive, n * (p[after] - p[b]))
+    return replace(motion, root_positions=positions, rotations=SO3(wxyz), source=motion.edited_source())
+
+
+def format_time(motion: Motion, start: int, stop: int) -> str:
+    """Write the times of frames ``start`` to ``stop`` (not included): "at 1.20 s" or "1.20-1.45 s"."""
+    first, last = start / motion.rate_hz, (stop - 1) / motion.rate_hz
+    return f"at {first:.2f} s" if stop - start == 1 else f"{first:.2f}-{last:.2f} s"
+
+
+SAME_RAD: Final = 1e-7  # [rad] frames nearer than this are the same frame: text files keep six digits
+SAME_M: Final = 1e-7
+
+
+@dataclass(frozen=True, slots=True)
+class GapSettings:
+    """What counts as a gap."""
+
+    shortest: int = 3  # [frame] fewer equal frames are a hold of the exporter, not a loss
+    longest_s: float = 1.0  # [s] longer gaps are reported and left: nobody knows what happened in them
+    moving_rad_s: float = 0.3  # [rad/s] a body that moved less before and after stood still: it is no gap
+    moving_mps: float = 0.1  # [m/s] the same of the root
+
+
+GAP_SETTINGS: Final = GapSettings()
+
+
+def fill_gaps(motion: Motion, settings: GapSettings = GAP_SETTINGS) -> Correction:
+    """Replace stretches of equal frames inside a motion by an interpolation of what is around them.
+
+    A stretch counts when the body moves as it begins or as it ends, or jumps there; a person who stands still trembles,
+    and is never equal to the last digit. Holds at the very start and end are kept: they are poses for calibration.
+    """
+    steps = geodesic_distance(motion.rotations[1:], motion.rotations[:-1])
+    travel = np.linalg.norm(np.diff(motion.root_positions, axis=0), axis=1)
+    still = (steps.max(axis=1, initial=0.0) < SAME_RAD) & (travel < SAME_M)
+    moves = (steps.max(axis=1, initial=0.0) > settings.moving_rad_s / motion.rate_hz) | (
+        travel > settings.moving_mps / motion.rate_hz
+    )
+    every = np.ones(motion.skeleton.num_joints, dtype=np.bool_)
+    findings: list[str] = []
+    # A run of equal steps i..j-1 holds frames i..j: the first may be good or the same wrong pose as the others
+    for first, stop in find_runs(still, shortest=settings.shortest - 1):
+        start, end = first, stop + 1
+        if start == 0 or end >= motion.num_frames or not (moves[start - 1] or moves[end - 1]):
+            continue
+        when = format_time(motion, start, end)
+        if end - start > settings.longest_s * motion.rate_hz:
+            findings.append(f"gap {when} is longer than {settings.longest_s:g} s and was left")
+            continue
+        motion = interpolate_frames(motion, start, end, every, root=True)
+        findings.append(f"gap {when} filled")
+    return Correction(motion, tuple(findings))
+
+
+REPEATED_SHARE: Final = 0.9  # [-] of the periods that must have just one new frame
+
+
+def drop_repeated_frames(motion: Motion) -> Correction:
+    """Smooth a clip in which an exporter wrote every captured frame two, three or four times.
+
+    The frames that are new stay; those between them are interpolated, so the rate and the number of frames do not
+    change.
+    """
+    is_new = np.concatenate(
+        [[True], geodesic_distance(motion.rotations[1:], motion.rotations[:-1]).max(axis=1, initial=0.0) > SAME_RAD]
+    )
+    news = np.flatnonzero(is_new)
+    gaps = np.diff(news)
+    if len(gaps) < 8:
+        return Correction(motion)
+    period = int(np.median(gaps))
+    if not 2 <= period <= 4 or np.mean(gaps == period) < REPEATED_SHARE:
+        return Correction(motion)
+    # Every frame lies between two new ones; those after the last stay as they are
+    at = np.arange(motion.num_frames)
+    low = news[np.searchsorted(news, at, side="right") - 1]
+    position = np.searchsorted(news, low) + 1
+    high = np.where(position < len(news), news[np.minimum(position, len(news) - 1)], low)
+    share = np.where(high > low, (at - low) / np.maximum(high - low, 1), 0.0)
+    p, R = motion.root_positions, motion.rotations
+    wxyz = R[low].slerp(R[high], share[:, None]).wxyz.copy()
+    wxyz[share == 0.0] = R.wxyz[low][share == 0.0]
+    changed = replace(
+        motion,
+        root_positions=p[low] + share[:, None] * (p[high] - p[low]),
+        rotations=SO3(wxyz),
+        source=motion.edited_source(),
+    )
+    sentence = f"every frame was written {period} times: frames between the {motion.rate_hz / period:g} Hz interpolated"
+    return Correction(changed, (sentence,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,3 +320,55 @@ def undo_root_jumps(motion: Motion, settings: JumpSettings = JUMP_SETTINGS) -> C
     if not findings or (positions == motion.root_positions).all():
         return Correction(motion, tuple(findings))
     return Correction(replace(motion, root_positions=positions, source=motion.edited_source()), tuple(findings))
+
+
+@dataclass(frozen=True, slots=True)
+class TremorSettings:
+    """When to filter, and how low."""
+
+    least_mm: float = 1.0  # RMS tremor of a joint in one direction that is worth a filter: below, nobody sees it
+    lowest_hz: float = 6.0  # of the cut-off: walking has nothing above
+    highest_hz: float = 16.0  # of the cut-off: landings and strokes reach up to here
+    num_cutoffs: int = 24  # tried
+
+
+TREMOR_SETTINGS: Final = TremorSettings()
+MAX_FRAMES: Final = 2400  # [frame] of the middle of a long clip, enough to tell its tremor
+
+
+def measure_tremor(motion: Motion, settings: TremorSettings = TREMOR_SETTINGS) -> tuple[float, float]:
+    r"""RMS tremor [m] of the joints about the root, and the cut-off frequency [Hz] that removes it.
+
+    Residual analysis ([Winter2009]_ §3.4.4.3): the RMS difference :math:`R(f_c)` between a signal and the signal
+    filtered at :math:`f_c` falls along a straight line where only noise is removed. The line, fitted over the upper
+    half of the cut-offs, meets :math:`f_c = 0` at the noise :math:`a`; the cut-off is where :math:`R(f_c) = a`.
+    Zero, and half the rate, for a clip too short or too slow to tell.
+    """
+    top_hz = 0.45 * motion.rate_hz
+    if motion.num_frames < motion.rate_hz or top_hz < 2.0 * settings.highest_hz:
+        return 0.0, 0.5 * motion.rate_hz
+    start = max(0, (motion.num_frames - MAX_FRAMES) // 2)
+    part = motion[start : start + MAX_FRAMES]
+    positions = part.joint_positions()
+    signals = (positions - positions[:, :1])[:, 1:].reshape(len(positions), -1)
+    cutoffs = np.linspace(0.5 * settings.lowest_hz, top_hz, settings.num_cutoffs)
+    residuals = np.array(
+        [np.sqrt(np.mean((signals - lowpass_values(signals, part.rate_hz, float(cutoff))) ** 2)) for cutoff in cutoffs]
+    )
+    # A line through the residuals of cut-offs above what bodies do: pure noise gives one, none gives zero
+    upper = cutoffs > max(2.0 * settings.highest_hz, 0.5 * top_hz)
+    slope, noise_m = np.polyfit(cutoffs[upper], residuals[upper], 1)
+    if slope > 0.0 or noise_m <= 0.0:
+        return 0.0, 0.5 * motion.rate_hz
+    below = np.flatnonzero(residuals <= noise_m)
+    cutoff = float(cutoffs[below[0]]) if len(below) else float(cutoffs[-1])
+    return float(noise_m), float(np.clip(cutoff, settings.lowest_hz, settings.highest_hz))
+
+
+def remove_tremor(motion: Motion, settings: TremorSettings = TREMOR_SETTINGS) -> Correction:
+    """Low-pass a clip whose joints tremble by more than ``least_mm``, at the cut-off of :func:`measure_tremor`."""
+    noise_m, cutoff_hz = measure_tremor(motion, settings)
+    if 1e3 * noise_m < settings.least_mm:
+        return Correction(motion)
+    sentence = f"joints tremble by {1e3 * noise_m:.1f} mm RMS: filtered at {cutoff_hz:.1f} Hz"
+    return Correction(lowpass(motion, cutoff_hz), (sentence,))
