@@ -36,6 +36,7 @@ ROOM_MB = 1000  # of address space that a reader may ask for
 BATCH = 20  # mutants of one process
 GOOD = ("read", "refused", "returned", "held", "fitted after all")
 UNTRIED = "no right call"  # of functions for which no arguments are known
+CUT = "cut by its time"  # of functions of which some calls were not made
 DATA = tuple(
     Path(os.environ.get(f"MAREY_{n}", Path(__file__).parents[2] / "shared" / n.lower())) for n in ("MOCAP", "REAL")
 )
@@ -240,6 +241,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--only", default="", help="readers: files whose path has this; calls: functions")
     parser.add_argument("--number", type=int, help="readers: this mutant alone")
+    parser.add_argument("--function-seconds", type=float, default=10.0, help="calls: for one function; 600 is all of them")
     options = parser.parse_args()
     import fuzz_calls
     import fuzz_faults
@@ -247,16 +249,16 @@ def main() -> int:
     each = options.seconds / len(options.parts or "1234")
     parts: dict[str, Callable[[], Iterator[Verdict]]] = {
         "readers": lambda: run_readers(options.seed, each, options.only, options.number),
-        "calls": lambda: fuzz_calls.run(options.seed, each, only=options.only),
+        "calls": lambda: fuzz_calls.run(options.seed, each, only=options.only, function_s=options.function_seconds),
         "kills": lambda: fuzz_faults.run_kills(options.seed, each),
         "disks": lambda: fuzz_faults.run_disks(options.seed, each),
     }
     is_good = True
     for part in options.parts or parts:
-        counts, slowest, largest, untried = Counter[str](), 0.0, 0.0, list[str]()
+        counts, slowest, largest, untried, cut = Counter[str](), 0.0, 0.0, list[str](), list[str]()
         for found in parts[part]():
-            if found["verdict"] == UNTRIED:
-                untried.append(found["name"])
+            if found["verdict"] in (UNTRIED, CUT):
+                (untried if found["verdict"] == UNTRIED else cut).append(found["name"])
                 continue
             counts[found["verdict"]] += 1
             slowest, largest = max(slowest, found.get("s", 0.0)), max(largest, found.get("mb", 0.0))
@@ -266,6 +268,7 @@ def main() -> int:
         said = ", ".join(f"{verdict} {count}" for verdict, count in counts.most_common())
         extra = f"; slowest {slowest:.2f} s, most {largest:.0f} MB" if part == "readers" else ""
         extra += f"; not tried, {UNTRIED}: {', '.join(untried)}" if untried else ""
+        extra += f"; {CUT}: {', '.join(cut)}" if cut else ""
         print(f"{part} --seed {options.seed}: {sum(counts.values())} tried: {said}{extra}", flush=True)
     return 0 if is_good else 1
 

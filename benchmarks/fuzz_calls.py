@@ -30,6 +30,7 @@ from marey.base import MareyError
 
 PATIENCE_S, MEMORY_BYTES = 20, 3 << 30
 FUNCTION_S = 10.0  # [s] that one function is tried, in an order that the seed gives
+CUT = "cut by its time"  # of functions of which some calls were not made
 ROOMS = sorted(marey._ROOMS - {"base", "studio"})
 SKIPPED = {
     "io.to_glb": "its dictionary is not checked: a tool of writers",
@@ -678,7 +679,9 @@ def try_function(
                 yield json.loads(line)
         _, status = os.waitpid(child, 0)
         if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
-            return  # the time of this function is up
+            left = len(cases) - at - done
+            yield {"name": f"{function.name} ({left} of {len(cases) - 1} calls)", "verdict": CUT, "said": ""}
+            return
         if at + done < len(cases) and os.WIFSIGNALED(status):
             name, number, _ = cases[at + done]
             is_slow = os.WTERMSIG(status) == signal.SIGPROF
@@ -715,24 +718,16 @@ def _run_cases(function: PublicFunction, right: dict[str, Any], cases: list[Any]
     os._exit(0)
 
 
-def run(seed: int, seconds: float, share: float = 1.0, only: str = "") -> Iterator[dict[str, Any]]:
+def run(
+    seed: int, seconds: float, share: float = 1.0, only: str = "", function_s: float = FUNCTION_S
+) -> Iterator[dict[str, Any]]:
     """Outcomes of hostile calls, function by function in an order that the seed gives, until the time is up."""
     rng, deadline = random.Random(seed), time.monotonic() + seconds
     functions = [function for function in public_functions() if only in function.name]
     rng.shuffle(functions)
     for function in functions:
         if time.monotonic() > deadline:
-            return
-        yield from try_function(function, rng, share, min(deadline, time.monotonic() + FUNCTION_S))
+            yield {"name": function.name, "verdict": CUT, "said": ""}
+            continue
+        yield from try_function(function, rng, share, min(deadline, time.monotonic() + function_s))
 
-
-if __name__ == "__main__":
-    import sys
-    from collections import Counter
-
-    counts: Counter[str] = Counter()
-    for outcome in run(int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3]), *sys.argv[4:5]):
-        counts[outcome["verdict"]] += 1
-        if outcome["verdict"] not in ("refused", "returned"):
-            print(json.dumps(outcome), flush=True)
-    print(dict(counts))

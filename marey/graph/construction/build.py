@@ -22,8 +22,9 @@ from marey.graph.construction.layout import CompactParts, anchor_displacements, 
 from marey.graph.database.clips import NO_NEXT_PHASE, Database, Progress, gather_database, make_clip_tasks
 from marey.graph.database.compact import cull_transitions, median_step_cost
 from marey.graph.database.events import PICKED_PREFIX
+from marey.graph.database.pose_metric import PoseMetric
 from marey.graph.database.settings import GraphSettings
-from marey.graph.database.transitions import PoseMetric, PosePairs, Transitions, find_transitions, has_successor
+from marey.graph.database.transitions import PosePairs, Transitions, find_transitions, has_successor
 from marey.graph.motion_graph import GraphSize, MotionGraph
 from marey.motion import Motion
 
