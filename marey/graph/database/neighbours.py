@@ -11,10 +11,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from marey.base import FloatArray, IntArray, kernel
+from marey.base import FloatArray, IntArray, kernel, split_blocks
 from marey.graph.database.pose_metric import PoseMetric
 
-TILE_POSES: Final = 8  # most poses of a tile
+TILE_POSES: Final = 4  # most poses of a tile: a walker passes through a valley in about as many
+BLOCK_TILES: Final = 128  # tiles of rows that are looked at at once
 NEIGHBOURHOOD: Final = 2  # poses: of a valley of the distance only its lowest place, within so many poses, is kept
 ROUNDING: Final = 1e-10  # [-] of the largest squared coordinates: far more than what sums of squares are off
 
@@ -69,93 +70,130 @@ def find_low_pairs(metric: PoseMetric, group: PoseGroup, apart: int, limits: Flo
         limits: by the behaviours of both ``(B, B)``; pairs of behaviours without one are not looked for.
     """
     coordinates = metric.coordinates[group.pose]
-    tiles, room = make_tiles(group, coordinates), np.empty(len(group.pose), dtype=np.int64)
+    tiles = make_tiles(group, coordinates)
     margin = ROUNDING * float((metric.coordinates**2).sum(axis=1).max(initial=1.0))
-    is_wanted = (limits > 0.0).any(axis=1)[tiles.behaviour]
     found, num_like = list[tuple[IntArray, IntArray, FloatArray]](), 0
-    for tile in np.flatnonzero(is_wanted).tolist():
-        columns = room[: list_near_poses(tiles, tile, limits, margin, room)]
-        start, stop = tiles.start[tile : tile + 2]
-        D = metric.between(group.pose[start:stop], group.pose[columns])
-        low, like = find_low_places(D, int(start), columns, group, apart, limits)
+    for block in split_blocks(len(tiles.behaviour), BLOCK_TILES):
+        rows, columns = list_near_pairs(tiles, coordinates, block.start, block.stop, limits, margin)
+        D = metric.of_pairs(group.pose[rows], group.pose[columns])
+        low, like = find_low_places(rows, columns, D, group, apart, limits)
+        found.append((rows[low], columns[low], D[low]))
         num_like += like
-        rows, places = np.divmod(low, max(len(columns), 1))
-        found.append((start + rows, columns[places], D[rows, places]))
-    if not found:
-        return LowPlaces(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0), 0)
     return LowPlaces(*(np.concatenate(part) for part in zip(*found, strict=True)), num_like)
 
 
 @kernel
-def list_near_poses(tiles: PoseTiles, tile: int, limits: FloatArray, margin: float, found: IntArray) -> int:
-    """Write the poses of all tiles that may hold one within its limit of a pose of ``tile``, with their neighbours.
+def list_near_pairs(
+    tiles: PoseTiles, coordinates: FloatArray, begin: int, end: int, limits: FloatArray, margin: float
+) -> tuple[IntArray, IntArray]:
+    """Pairs that may be within their limits, with the neighbours of each in its row.
+
+    Args:
+        tiles: of a group.
+        coordinates: of its poses ``(n, K)``.
+        begin: first tile of rows,
+        end: and the one after the last.
+        limits: as in :func:`find_low_pairs`.
+        margin: what squared distances of coordinates may be off.
 
     Returns:
-        How many there are; they are in order.
+        Rows and columns ``(E,)``, row by row, columns increasing.
     """
-    used, last = 0, -1
-    size = tiles.low.shape[1]
-    for other in range(len(tiles.behaviour)):
-        limit = limits[tiles.behaviour[tile], tiles.behaviour[other]]
-        if limit <= 0.0:
-            continue
-        # Squared distance of the boxes
-        limit += margin
-        far = 0.0
-        for k in range(size):
-            gap = max(tiles.low[other, k] - tiles.high[tile, k], tiles.low[tile, k] - tiles.high[other, k])
-            if gap > 0.0:
-                far += gap * gap
-                if far >= limit:
-                    break
-        if far >= limit:
-            continue
-        first, end = tiles.start[other] - NEIGHBOURHOOD, min(tiles.start[other + 1] + NEIGHBOURHOOD, len(found))
-        for pose in range(max(first, last + 1), end):
-            found[used] = pose
-            used += 1
-        last = max(last, end - 1)
-    return used
+    count, size = coordinates.shape
+    room = 64 * (tiles.start[end] - tiles.start[begin])
+    rows, columns = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
+    near = np.empty(len(tiles.behaviour), dtype=np.int64)
+    used = 0
+    for tile in range(begin, end):
+        # Tiles whose boxes are near
+        num_near = 0
+        for other in range(len(tiles.behaviour)):
+            limit = limits[tiles.behaviour[tile], tiles.behaviour[other]]
+            if limit <= 0.0:
+                continue
+            limit += margin
+            far = 0.0
+            for k in range(size):
+                gap = max(tiles.low[other, k] - tiles.high[tile, k], tiles.low[tile, k] - tiles.high[other, k])
+                if gap > 0.0:
+                    far += gap * gap
+                    if far >= limit:
+                        break
+            if far < limit:
+                near[num_near] = other
+                num_near += 1
+        for row in range(tiles.start[tile], tiles.start[tile + 1]):
+            if used + count > len(rows):
+                rows, columns = grow_array(rows, count), grow_array(columns, count)
+            last = -1
+            for other in near[:num_near]:
+                limit = limits[tiles.behaviour[tile], tiles.behaviour[other]] + margin
+                for column in range(tiles.start[other], tiles.start[other + 1]):
+                    # Squared distance of the coordinates, four at a time
+                    far = 0.0
+                    for k in range(0, size, 4):
+                        a, b = (
+                            coordinates[row, k] - coordinates[column, k],
+                            coordinates[row, k + 1] - coordinates[column, k + 1],
+                        )
+                        c, d = (
+                            coordinates[row, k + 2] - coordinates[column, k + 2],
+                            coordinates[row, k + 3] - coordinates[column, k + 3],
+                        )
+                        far += (a * a + b * b) + (c * c + d * d)
+                        if far >= limit:
+                            break
+                    if far >= limit:
+                        continue
+                    for beside in range(max(column - NEIGHBOURHOOD, last + 1), min(column + NEIGHBOURHOOD + 1, count)):
+                        rows[used], columns[used] = row, beside
+                        used += 1
+                    last = min(column + NEIGHBOURHOOD, count - 1)
+    return rows[:used], columns[:used]
+
+
+@kernel
+def grow_array(values: IntArray, more: int) -> IntArray:
+    """A copy with twice the room, and at least so much more."""
+    grown = np.empty(2 * len(values) + more, dtype=np.int64)
+    grown[: len(values)] = values
+    return grown
 
 
 @kernel
 def find_low_places(
-    D: FloatArray, first: int, columns: IntArray, group: PoseGroup, apart: int, limits: FloatArray
+    rows: IntArray, columns: IntArray, D: FloatArray, group: PoseGroup, apart: int, limits: FloatArray
 ) -> tuple[IntArray, int]:
-    """Places ``row * m + column`` of local minima within their limits, and how many entries are within.
+    """Numbers of the pairs that are local minima of their row within their limit, and how many are within.
 
     Args:
-        D: from the poses ``first`` and following of a group to some of its poses ``(r, m)``; changed in place.
-        first: number in the group of the pose of the first row.
-        columns: numbers in the group ``(m,)``, increasing; with each that may be within its limit there are its
-            neighbours.
+        rows: numbers in the group ``(E,)``.
+        columns: increasing in each row; beside each pair within its limit there are its neighbours.
+        D: squared distances ``(E,)``; of pairs that do not count they become infinite.
         group: the poses.
         apart: as in :func:`find_low_pairs`.
         limits: as there.
     """
-    rows, count = D.shape
-    places = np.empty(rows * (count // 2 + 2), dtype=np.int64)
+    count = len(rows)
+    places = np.empty(count, dtype=np.int64)
     used, like = 0, 0
-    for i in range(rows):
-        me = first + i
-        row = D[i]
-        for c in range(count):
-            j = columns[c]
-            if abs(group.pose[j] - group.pose[me]) < apart and group.clip[j] == group.clip[me]:
-                row[c] = np.inf
-        for c in range(count):
-            j, value = columns[c], row[c]
-            if not value < limits[group.behaviour[me], group.behaviour[j]]:
-                continue
-            like += 1
-            is_low = True
-            for step in range(1, NEIGHBOURHOOD + 1):
-                before, after = c - step, c + step
-                if before >= 0 and columns[before] == j - step and row[before] < value:
-                    is_low = False
-                if after < count and columns[after] == j + step and row[after] <= value:
-                    is_low = False
-            if is_low:
-                places[used] = i * count + c
-                used += 1
+    for e in range(count):
+        i, j = rows[e], columns[e]
+        if abs(group.pose[j] - group.pose[i]) < apart and group.clip[j] == group.clip[i]:
+            D[e] = np.inf
+    for e in range(count):
+        i, j = rows[e], columns[e]
+        if not D[e] < limits[group.behaviour[i], group.behaviour[j]]:
+            continue
+        like += 1
+        is_low = True
+        for step in range(1, NEIGHBOURHOOD + 1):
+            before, after = e - step, e + step
+            if before >= 0 and rows[before] == i and columns[before] == j - step and D[before] < D[e]:
+                is_low = False
+            if after < count and rows[after] == i and columns[after] == j + step and D[after] <= D[e]:
+                is_low = False
+        if is_low:
+            places[used] = e
+            used += 1
     return places[:used], like

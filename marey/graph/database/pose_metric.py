@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, IntArray, split_blocks
-from marey.graph.algorithms import multiply_rows, project_principal
+from marey.graph.algorithms import multiply_row_pairs, multiply_rows, project_principal
 from marey.graph.arrays import to_frame
 from marey.graph.database.clips import Database
 from marey.graph.database.settings import GraphSettings
@@ -24,7 +24,7 @@ LEE_ROLES: Final = (
 SECOND_FOOT_WEIGHT: Final = 0.6  # [-] weight of the other planted foot
 WINDOW: Final = 5  # poses of a point cloud
 BLOCK_ROWS: Final = 128  # rows of a table of distances that are worked on at once
-COORDINATES: Final = 10  # directions in which poses are compared first
+COORDINATES: Final = 16  # directions in which poses are compared first
 UP: Final = np.array([0.0, 1.0, 0.0])
 
 
@@ -133,9 +133,8 @@ class PointClouds:
 
     def distances(self, rows: slice, columns: slice) -> FloatArray:
         """Squared distances ``(n, m)`` [m²] between two ranges of poses, mean over the points."""
-        half = self.level.shape[1] // 2
         right, upright, squares = self.level[columns], self.upright[columns], self.squares[columns]
-        crossed = np.concatenate([right[:, half:], -right[:, :half]], axis=1)
+        crossed = cross_level(right)
         left, heights, sums = self.level[rows], self.upright[rows], self.squares[rows]
         found = np.empty((len(left), len(right)))
         for part in split_blocks(len(left), BLOCK_ROWS):  # small enough to stay near the processor
@@ -153,6 +152,12 @@ class PointClouds:
         return found
 
 
+def cross_level(level: FloatArray) -> FloatArray:
+    """Columns z, -x of rows x, z ``(P, 2K)``: their products with others are those of B."""
+    half = level.shape[1] // 2
+    return np.concatenate([level[:, half:], -level[:, :half]], axis=1)
+
+
 class PoseMetric:
     """Squared distances between poses, by the name of the method."""
 
@@ -160,6 +165,8 @@ class PoseMetric:
         self._database = database
         self._features = compute_lee_features(database, settings) if settings.metric == "lee2002" else None
         self._clouds = PointClouds.from_database(database) if settings.metric == "kovar2002" else None
+        self._squares = np.zeros(0) if self._features is None else (self._features**2).sum(axis=1)
+        self._crossed = np.zeros((0, 0)) if self._clouds is None else cross_level(self._clouds.level)
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Squared distances ``(n, m)``."""
@@ -173,6 +180,22 @@ class PoseMetric:
             np.concatenate([clouds.squares[rows], clouds.squares[columns]]),
         )
         return part.distances(slice(0, len(rows)), slice(len(rows), None))
+
+    def of_pairs(self, first: IntArray, second: IntArray) -> FloatArray:
+        """Squared distances ``(n,)`` of pairs of poses: to the last bit those of :meth:`between`."""
+        if self._features is not None:
+            found = -2.0 * multiply_row_pairs(self._features, self._features, first, second)
+            found += self._squares[first]
+            found += self._squares[second]
+            return np.maximum(found, 0.0, out=found)
+        assert self._clouds is not None
+        clouds = self._clouds
+        along = multiply_row_pairs(clouds.level, clouds.level, first, second)
+        across = multiply_row_pairs(clouds.level, self._crossed, first, second)
+        found = np.sqrt(along * along + across * across) + multiply_row_pairs(
+            clouds.upright, clouds.upright, first, second
+        )
+        return np.maximum(-2.0 * found + clouds.squares[second] + clouds.squares[first], 0.0)
 
     @cached_property
     def coordinates(self) -> FloatArray:

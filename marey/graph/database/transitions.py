@@ -201,7 +201,7 @@ def calibrate_threshold(database: Database, settings: GraphSettings, metric: Pos
         other = (database.clip != database.clip[pose]) if len(database.clips) > 1 else apart
         same = np.flatnonzero((kinds == kinds[pose]) & other)
         if len(same) > settings.density:
-            D = metric.between(np.array([pose]), same)[0]
+            D = metric.of_pairs(np.full(len(same), pose), same)
             kth.append(float(np.partition(D, int(settings.density))[int(settings.density)]))
     if not kth:
         raise InputError("too few poses to set a threshold", "Give more clips, or a smaller `density`")
