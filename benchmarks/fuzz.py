@@ -241,7 +241,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--only", default="", help="readers: files whose path has this; calls: functions")
     parser.add_argument("--number", type=int, help="readers: this mutant alone")
-    parser.add_argument("--function-seconds", type=float, default=10.0, help="calls: for one function; 600 is all of them")
+    parser.add_argument(
+        "--function-seconds", type=float, default=10.0, help="calls: for one function; 600 is all of them"
+    )
     options = parser.parse_args()
     import fuzz_calls
     import fuzz_faults

@@ -730,4 +730,3 @@ def run(
             yield {"name": function.name, "verdict": CUT, "said": ""}
             continue
         yield from try_function(function, rng, share, min(deadline, time.monotonic() + function_s))
-
