@@ -12,7 +12,6 @@ import os
 import random
 import signal
 import statistics
-import sys
 import tempfile
 import time
 import traceback
@@ -62,6 +61,8 @@ def make_library_rounds(rng: random.Random, folder: Path) -> Round:
     """A clip goes in, another is read, and the oldest goes out; now and then all are verified."""
     from dataclasses import replace
 
+    import numpy as np
+
     import marey
     from marey.library import Library
 
@@ -73,7 +74,7 @@ def make_library_rounds(rng: random.Random, folder: Path) -> Round:
         number = counted[0] = counted[0] + 1
         start = rng.randrange(len(walk) - 60)
         clip = walk[start : start + rng.randrange(30, 60)]
-        moved = clip.root_positions + [rng.uniform(-1.0, 1.0), 0.0, rng.uniform(-1.0, 1.0)]
+        moved = clip.root_positions + np.array((rng.uniform(-1.0, 1.0), 0.0, rng.uniform(-1.0, 1.0)))
         library.add_motion(replace(clip, root_positions=moved, name=f"clip{number}"), tags=(rng.choice("abc"),))
         known = library.clips()
         library.load(rng.choice(known).id)
@@ -203,8 +204,3 @@ def run_load(seed: int, seconds: float, record: Path | None = None) -> Iterator[
                 "said": f"{rounds} rounds; {said}",
                 "mb": max(samples[name], default=0.0),
             }
-
-
-if __name__ == "__main__":
-    for found in run_load(int(sys.argv[1]), float(sys.argv[2])):
-        print(found)
