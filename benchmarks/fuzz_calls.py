@@ -1,8 +1,8 @@
 """Hostile calls: every public function with one argument that it cannot use.
 
 A call must end in a result without NaN, or in a :class:`marey.MareyError`, within ``PATIENCE_S`` of processor time and
-``MEMORY_BYTES`` of memory. Right arguments come from ``fuzz_right_values.py``; functions that cannot be called with them
-are counted apart, as "no right call". Each function is tried in a forked process of its own.
+``MEMORY_BYTES`` of memory. Right arguments come from ``fuzz_right_values.py``; functions that cannot be called with
+them are counted apart, as "no right call". Each function is tried in a forked process of its own.
 """
 
 from __future__ import annotations
