@@ -65,10 +65,11 @@ def find_cheapest_paths(graph: PoseGraph, first_member: IntArray, members: IntAr
     for group in range(len(first_member) - 1):
         # Dijkstra from the first poses of a group; only what it touched is cleared afterwards
         size, num_touched = 0, 0
-        for s in members[first_member[group] : first_member[group + 1]]:
-            p = starts[s]
+        for member in range(first_member[group], first_member[group + 1]):
+            s = int(members[member])
+            p = int(starts[s])
             best[p], own[p], origin[p], came[p] = entry[s], 0.0, s, -2
-            size = push_heap(heap, keys, size, p, entry[s])
+            size = push_heap(heap, keys, size, p, float(entry[s]))
             touched[num_touched] = p
             num_touched += 1
         while size > 0:

@@ -77,7 +77,8 @@ def find_low_pairs(metric: PoseMetric, group: PoseGroup, apart: int, limits: Flo
         low, like = find_low_places(rows, columns, D, group, apart, limits)
         found.append((rows[low], columns[low], D[low]))
         num_like += like
-    return LowPlaces(*(np.concatenate(part) for part in zip(*found, strict=True)), num_like)
+    row, column, distance = (np.concatenate(part) for part in zip(*found, strict=True))
+    return LowPlaces(row, column, distance, num_like)
 
 
 @kernel
