@@ -28,7 +28,7 @@ class PlainMetric:
     """Squared distances of rows, of which the first columns are compared first."""
 
     def __init__(self, rows):
-        self.rows, self.coordinates, self.rounding = rows, rows[:, :4], 1e-9
+        self.rows, self.coordinates = rows, rows[:, :4]
 
     def of_pairs(self, first, second):
         return ((self.rows[first] - self.rows[second]) ** 2).sum(axis=1)

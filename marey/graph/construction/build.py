@@ -96,7 +96,7 @@ def rescue_events(
     added: list[PosePairs] = []
     notes: list[str] = []
     limit = settings.reach * transitions.threshold
-    search = NearestLinks(database, metric, main, limit)
+    search = NearestLinks(database, metric, main)
     for phase in [int(s) for s in event_phases(database) if not main[table.start[s]]]:
         links: list[PosePairs | None] = []
         for first, step, is_entry in ((phase, table.after, False), (int(before[phase]), before, True)):
@@ -106,7 +106,7 @@ def rescue_events(
                 chain.append(first)
                 first = int(step[first])
             if not any(main[table.start[s] : table.stop[s]].any() for s in chain):
-                links.append(search.find(chain, is_entry=is_entry))
+                links.append(search.find(chain, limit, is_entry=is_entry))
         if any(link is None for link in links):
             clip = database.clips[database.clip[table.start[phase]]]
             what = "a flight" if not database.classes[table.kind[phase]] else "a pick"
@@ -127,19 +127,19 @@ def rescue_events(
 
 
 class NearestLinks:
-    """The nearest transitions within a limit between phases and poses of the main part; a phase is compared once."""
+    """The nearest transitions between phases and poses of the main part; each phase is compared once."""
 
-    def __init__(self, database: Database, metric: PoseMetric, main: BoolArray, limit: float) -> None:
-        self._database, self._metric, self._limit = database, metric, limit
+    def __init__(self, database: Database, metric: PoseMetric, main: BoolArray) -> None:
+        self._database, self._metric = database, metric
         self._inner = has_successor(database)
         self._kinds = database.phases.kind[database.phase]
         self._main = np.flatnonzero(main & self._inner)
         self._others = dict[int, IntArray]()  # poses of the main part, by class
         self._nearest = dict[int, list[tuple[float, int, int]]]()  # by phase: distance, own pose, pose of the main part
 
-    def find(self, chain: list[int], *, is_entry: bool) -> PosePairs | None:
+    def find(self, chain: list[int], limit: float, *, is_entry: bool) -> PosePairs | None:
         """The nearest transitions of some phases, from the main part or to it; None if none is within the limit."""
-        best = sorted(link for s in chain for link in self._compare(s) if link[0] < self._limit)[:LINKS]
+        best = sorted(link for s in chain for link in self._compare(s) if link[0] < limit)[:LINKS]
         if not best:
             return None
         far = np.array([b[0] for b in best])
@@ -155,8 +155,6 @@ class NearestLinks:
             self._others[kind] = self._main[self._kinds[self._main] == kind]
         # Poses of the phase, and poses of the same class in the main part
         own, others = start + np.flatnonzero(self._inner[start : int(table.stop[phase])]), self._others[kind]
-        if len(own):
-            others = others[self._metric.may_be_near(own, others, self._limit)]
         links = list[tuple[float, int, int]]()
         if self._database.classes[kind] and len(own) and len(others):
             D = self._metric.between(own, others).ravel()

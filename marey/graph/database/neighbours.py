@@ -17,6 +17,7 @@ from marey.graph.database.pose_metric import PoseMetric
 TILE_POSES: Final = 4  # most poses of a tile: a walker passes through a valley in about as many
 BLOCK_TILES: Final = 128  # tiles of rows that are looked at at once
 NEIGHBOURHOOD: Final = 2  # poses: of a valley of the distance only its lowest place, within so many poses, is kept
+ROUNDING: Final = 1e-10  # [-] of the largest squared coordinates: far more than what sums of squares are off
 
 
 class PoseGroup(NamedTuple):
@@ -70,9 +71,10 @@ def find_low_pairs(metric: PoseMetric, group: PoseGroup, apart: int, limits: Flo
     """
     coordinates = metric.coordinates[group.pose]
     tiles = make_tiles(group, coordinates)
+    margin = ROUNDING * float((metric.coordinates**2).sum(axis=1).max(initial=1.0))
     found, num_like = list[tuple[IntArray, IntArray, FloatArray]](), 0
     for block in split_blocks(len(tiles.behaviour), BLOCK_TILES):
-        rows, columns = list_near_pairs(tiles, coordinates, block.start, block.stop, limits, metric.rounding)
+        rows, columns = list_near_pairs(tiles, coordinates, block.start, block.stop, limits, margin)
         D = metric.of_pairs(group.pose[rows], group.pose[columns])
         low, like = find_low_places(rows, columns, D, group, apart, limits)
         found.append((rows[low], columns[low], D[low]))

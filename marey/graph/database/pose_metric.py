@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, IntArray, split_blocks
+from marey.base import FloatArray, IntArray, split_blocks
 from marey.graph.algorithms import multiply_row_pairs, multiply_rows, project_principal
 from marey.graph.arrays import to_frame
 from marey.graph.database.clips import Database
@@ -25,7 +25,6 @@ SECOND_FOOT_WEIGHT: Final = 0.6  # [-] weight of the other planted foot
 WINDOW: Final = 5  # poses of a point cloud
 BLOCK_ROWS: Final = 128  # rows of a table of distances that are worked on at once
 COORDINATES: Final = 16  # directions in which poses are compared first
-ROUNDING: Final = 1e-10  # [-] of the largest squared coordinates: far more than what sums of squares are off
 UP: Final = np.array([0.0, 1.0, 0.0])
 
 
@@ -197,18 +196,6 @@ class PoseMetric:
             clouds.upright, clouds.upright, first, second
         )
         return np.maximum(-2.0 * found + clouds.squares[second] + clouds.squares[first], 0.0)
-
-    def may_be_near(self, own: IntArray, others: IntArray, limit: float) -> BoolArray:
-        """Which of other poses ``(n,)`` may be within a squared distance of some poses: near the box of these."""
-        box = self.coordinates[own]
-        places = self.coordinates[others]
-        outside = np.maximum(box.min(axis=0) - places, places - box.max(axis=0))
-        return (np.maximum(outside, 0.0) ** 2).sum(axis=1) < limit + self.rounding
-
-    @cached_property
-    def rounding(self) -> float:
-        """What squared distances of coordinates may be too large by."""
-        return ROUNDING * float((self.coordinates**2).sum(axis=1).max(initial=1.0))
 
     @cached_property
     def coordinates(self) -> FloatArray:
