@@ -13,7 +13,7 @@ from harness import Row, compare, measure
 
 from marey.base import FloatArray
 from marey.graph import MotionGraph, build_graph, save_graph
-from marey.graph.database.transitions import UP, WINDOW, PointClouds
+from marey.graph.database.pose_metric import UP, WINDOW, PointClouds
 from marey.lie import SO3
 
 MOCAP = Path(os.environ.get("MAREY_MOCAP", Path(__file__).parents[2] / "shared" / "mocap"))

@@ -10,13 +10,11 @@ from __future__ import annotations
 import json
 import math
 import os
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -105,42 +103,80 @@ def run_frames(name: str, frames: int) -> dict[str, float]:
     return measure_job(frame_jobs(frames)[name]())
 
 
-@cache
 def load_clips() -> list[Any]:
-    """All captured clips, in the order of their names."""
+    """All captured clips, in an order drawn once: the first of them are those of many people."""
+    import random
+
     from marey.io import load
 
-    return [load(path) for path in sorted((MOCAP / "cmu-bvh").glob("*.bvh"))]
+    paths = sorted((MOCAP / "cmu-bvh").glob("*.bvh"))
+    random.Random(0).shuffle(paths)
+    return [load(path) for path in paths]
 
 
-def run_poses(poses: int) -> dict[str, float]:
-    """Build a graph of so many poses from as many captured clips as it takes; wall time counts too."""
-    from marey.graph import build_graph
-
-    clips = load_clips()
-    # Poses at the rate of the graph, clips as they are; beyond the captures, clips of other speeds
-    chosen, count, turn = list[Any](), 0, 0
-    while count < poses:
-        clip = clips[turn % len(clips)]
-        if turn >= len(clips):
-            clip = vary_clip(clip, turn // len(clips))
-        chosen.append(clip)
-        count += round(clip.duration_s * 30.0)
-        turn += 1
-    build_graph([clip for clip in clips if clip.name.startswith("69_0")][:3])  # compiled
-    built = list[Any]()
-    start, own = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    found = measure_job(lambda: built.append(build_graph(chosen, workers=2)))
-    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
-    found["seconds"] += spent.ru_utime + spent.ru_stime - own.ru_utime - own.ru_stime
-    return found | {"wall_s": time.perf_counter() - start, "poses": built[-1].size.poses, "edges": built[-1].num_edges}
+# Steps of a build, and the functions that they are
+STEPS = {
+    "gathering": ("gather_database", "PoseMetric"),
+    "transitions": ("find_transitions",),
+    "lost events": ("rescue_events",),
+    "merging": ("merge_states",),
+    "cheapest ways": ("cull_transitions", "count_ways"),
+    "arrays and tables": ("make_arrays", "event_table", "select_cheapest"),
+}
 
 
-def vary_clip(clip: Any, number: int) -> Any:
-    """The same motion a little slower: other poses at the rate of a graph."""
-    from dataclasses import replace
+def run_poses(*sizes: int) -> dict[str, Any]:
+    """Processor time of each step of graphs of so many poses; a clip is prepared once for all of them.
 
-    return replace(clip, rate_hz=clip.rate_hz / (1.0 + 0.03 * number), name=f"{clip.name}-{number}")
+    Clips are different ones up to the last; then come their mirror images, which are poses that no clip has.
+    """
+    import marey.graph.construction.build as build
+    from marey.graph.construction.jobs import run_task
+    from marey.graph.database.clips import make_clip_tasks
+    from marey.graph.database.settings import GraphSettings
+
+    spent = dict[str, float]()
+
+    def watch(step: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def watched(*values: Any, **options: Any) -> Any:
+            start = time.process_time()
+            result = function(*values, **options)
+            spent[step] = spent.get(step, 0.0) + time.process_time() - start
+            return result
+
+        return watched
+
+    for step, names in STEPS.items():
+        for name in names:
+            setattr(build, name, watch(step, getattr(build, name)))
+    settings = GraphSettings(mirror=True)
+    tasks = make_clip_tasks(load_clips(), settings)
+    tasks = [*tasks[::2], *tasks[1::2]]
+    build.assemble_graph(
+        build.gather_database(map(run_task, tasks[:12]), tasks[0].body, settings), settings
+    )  # compiled
+    prepared, poses, preparing, runs = list[Any](), 0, 0.0, dict[str, Any]()
+    for size in sizes:
+        start = time.process_time()
+        while poses < size and len(prepared) < len(tasks):
+            prepared.append(run_task(tasks[len(prepared)]))
+            poses += sum(len(run.roots) for run in prepared[-1].runs)
+        preparing += time.process_time() - start
+        spent.clear()
+        # Peak of memory [kB], from here
+        Path("/proc/self/clear_refs").write_text("5")
+        before, start = read_status("VmRSS"), time.process_time()
+        graph = build.assemble_graph(build.gather_database(prepared, tasks[0].body, settings), settings)
+        spent["the rest"] = time.process_time() - start - sum(spent.values())
+        kb, size_of = read_status("VmHWM") - before, graph.size
+        runs[str(size)] = {
+            "poses": size_of.poses, "kb": kb, "mirrored": max(0, len(prepared) - len(tasks) // 2),
+            "steps": {"preparation": preparing, **spent}, "like pairs": size_of.like_pairs,
+            "transitions": size_of.transitions, "phases": size_of.phases, "ways": size_of.ways,
+            "states": graph.num_states, "edges": graph.num_edges,
+        }  # fmt: skip
+        print(json.dumps(runs[str(size)]), file=sys.stderr, flush=True)
+    return runs
 
 
 def run_clips(clips: int) -> dict[str, float]:
@@ -179,14 +215,14 @@ def shift_clip(walk: Any, number: int) -> Any:
     return Motion(window.skeleton, window.rate_hz, window.root_positions + noise, window.rotations, name=f"w{number}")
 
 
-def run_apart(kind: str, *values: object) -> dict[str, float]:
+def run_apart(kind: str, *values: object) -> dict[str, Any]:
     """Run one measurement in a process of its own."""
     words = [sys.executable, __file__, "--one", kind, *map(str, values)]
     done = subprocess.run(
-        words, capture_output=True, text=True, check=False, env=os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+        words, stdout=subprocess.PIPE, text=True, check=False, env=os.environ | {"OPENBLAS_NUM_THREADS": "1"}
     )
     if done.returncode:
-        raise SystemExit(done.stderr)
+        raise SystemExit(f"{kind} {values}: exit {done.returncode}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -210,23 +246,37 @@ def frame_rows() -> list[Row]:
 
 
 def pose_rows() -> list[Row]:
-    """Rows of graph builds; none without captures."""
+    """Rows of graph builds; none without captures.
+
+    Clips are prepared by two processes and assembled by one: with both processors free a build takes half of the time
+    of preparation and all of the rest.
+    """
     if not (MOCAP / "cmu-bvh").is_dir():
         return []
-    runs = {size: run_apart("poses", size) for size in POSES}
+    runs = run_apart("poses", *POSES)
     sizes = tuple(int(run["poses"]) for run in runs.values())
-    seconds = [run["seconds"] for run in runs.values()]
-    grown = growth(sizes, seconds)
-    said = ", ".join(f"{n}: {s:.1f} s" for n, s in zip(sizes, seconds, strict=True))
+    for counted in ("like pairs", "transitions", "phases", "ways", "states", "edges"):
+        numbers = [float(run[counted]) for run in runs.values()]
+        print(f"{counted}: {', '.join(f'{n:.0f}' for n in numbers)}; exponents {show_growth(sizes, numbers)}")
+    steps = {name: [run["steps"][name] for run in runs.values()] for name in runs[str(POSES[0])]["steps"]}
+    made = list[Row]()
+    for name, seconds in {**steps, "all": [sum(run["steps"].values()) for run in runs.values()]}.items():
+        said = ", ".join(f"{n}: {s:.2f} s" for n, s in zip(sizes, seconds, strict=True))
+        note = f"{said}; exponents {show_growth(sizes, seconds)}"
+        whole = math.log(seconds[-1] / seconds[0]) / math.log(sizes[-1] / sizes[0])
+        made.append(limit_row(f"graph build, {name}", seconds[-1], whole, POSE_EXPONENT, note))
     peak_gb = max(run["kb"] for run in runs.values()) / 1e6
-    note = f"{said}; exponents {', '.join(f'{e:.2f}' for e in grown)}; peak {peak_gb:.1f} GB"
-    made = [limit_row("graph build, growth of poses", seconds[-1], max(grown), POSE_EXPONENT, note)]
     for size, bar in BUILD_S.items():
-        run = runs[size]
-        made.append(
-            limit_row(f"graph build, {int(run['poses'])} poses", run["seconds"], run["wall_s"], bar, "wall [s]")
-        )
+        run = runs[str(size)]
+        total, ready = sum(run["steps"].values()), run["steps"]["preparation"]
+        note = f"two processors [s], of processor time; {run['mirrored']} clips mirrored; peak {peak_gb:.1f} GB"
+        made.append(limit_row(f"graph build, {int(run['poses'])} poses", total, total - 0.5 * ready, bar, note))
     return made
+
+
+def show_growth(sizes: tuple[int, ...], figures: list[float]) -> str:
+    """Exponents between one size and the next, in words."""
+    return ", ".join(f"{e:.2f}" for e in growth(sizes, figures))
 
 
 def clip_rows() -> list[Row]:
@@ -250,7 +300,7 @@ def rows(kinds: tuple[str, ...] = ("frames", "poses", "clips")) -> list[Row]:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--one"]:
         kind, *given = sys.argv[2:]
-        makers: dict[str, Callable[..., dict[str, float]]] = {
+        makers: dict[str, Callable[..., dict[str, Any]]] = {
             "frames": run_frames,
             "poses": run_poses,
             "clips": run_clips,

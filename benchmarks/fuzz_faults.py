@@ -17,13 +17,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
 SMALL_BYTES = 20_000  # of a disk on which nothing fits
+LEFT_BYTES = 9000  # of it, at first
 KINDS = ("build", "add", "fit", "batch")
+WORKERS_EVERY = 8  # jobs, of which one has workers and a process of its own
 Verdict = dict[str, Any]
 
 
@@ -131,9 +134,61 @@ def make_jobs(home: Path, workers: int) -> dict[str, Job]:
     }  # fmt: skip
 
 
-def start(job: Job, out: Path) -> subprocess.Popen[bytes]:
-    """Start a command in a session of its own."""
+class ForkedCommand:
+    """A command in a copy of this process, which has all modules and kernels loaded: it starts at once."""
+
+    def __init__(self, words: list[str]) -> None:
+        self.returncode: int | None = None
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 (read when the command has ended)
+        self.pid = os.fork()
+        if self.pid:
+            return
+        code = 1
+        try:
+            os.setsid()
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, 1)
+            os.dup2(self._said.fileno(), 2)
+            code = run_command(words)
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+
+    def wait(self, seconds: float) -> None:
+        """Return when the command has ended, or the time is up."""
+        end = time.monotonic() + seconds
+        while self.returncode is None and time.monotonic() < end:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+            else:
+                time.sleep(0.002)
+
+    def kill(self) -> None:
+        """End the command."""
+        if self.returncode is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def communicate(self) -> tuple[bytes, bytes]:
+        """Wait for the end; nothing, and what was said on stderr."""
+        if self.returncode is None:
+            self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        self._said.seek(0)
+        return b"", self._said.read()
+
+
+def run_command(words: list[str]) -> int:
+    """Run a command in this process; its exit code."""
+    from marey.cli import main
+
+    return main(["--quiet", *words])
+
+
+def start(job: Job, out: Path, workers: int) -> subprocess.Popen[bytes] | ForkedCommand:
+    """Start a command in a session of its own: a copy of this process, or with workers a new one."""
     words = [word.replace("{out}", str(out)) for word in job.words]
+    if not workers:
+        return ForkedCommand(words)
     return subprocess.Popen(
         [sys.executable, "-m", "marey", "--quiet", *words],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
@@ -141,39 +196,55 @@ def start(job: Job, out: Path) -> subprocess.Popen[bytes]:
 
 
 def run_kills(seed: int, seconds: float, count: int = 1000) -> Iterator[Verdict]:
-    """Kill jobs at random moments until the time is up; a verdict for each kill."""
+    """Kill jobs at random moments until the time is up; a verdict for each kill.
+
+    One job in ``WORKERS_EVERY`` is a command of its own with two workers, the others are copies of this process.
+    """
     rng, deadline = random.Random(seed), time.monotonic() + seconds
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         kinds = {workers: make_jobs(home, workers) for workers in (0, 2)}
-        wanted = dict[str, Reference]()
-        for number in range(count):
-            if time.monotonic() > deadline:
-                return
-            kind, workers = KINDS[number % len(KINDS)], rng.choice((0, 2))
+        wanted = dict[tuple[str, int], Reference]()
+        kills, number = dict.fromkeys(KINDS, 0), 0
+        while sum(kills.values()) < count and time.monotonic() < deadline:
+            kind, workers = min(KINDS, key=lambda name: kills[name]), 0 if rng.randrange(WORKERS_EVERY) else 2
             job, out = kinds[workers][kind], home / f"{kind}-{number}"
-            if kind not in wanted:
-                # A run that nothing disturbs tells what is right, and how long it takes
+            if (kind, workers) not in wanted:
                 out.mkdir()
-                began, process = time.monotonic(), start(job, out)
+                if not workers:
+                    # Here, for modules and kernels
+                    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+                        run_command([word.replace("{out}", str(out)) for word in job.words])
+                    shutil.rmtree(out)
+                    out.mkdir()
+                # A run that nothing disturbs tells what is right, and how long it takes
+                began, process = time.monotonic(), start(job, out, workers)
                 said = process.communicate()[1]
                 made = job.results(out)
                 if not made or b"unexpected" in said:
                     yield {"kind": kind, "verdict": "no right run", "said": said.decode()[-300:]}
                     return
-                wanted[kind] = Reference(made, time.monotonic() - began, process.returncode)
+                wanted[kind, workers] = Reference(made, time.monotonic() - began, process.returncode or 0)
                 shutil.rmtree(out)
+            right = wanted[kind, workers]
+            if any(right.made != other.made for (name, _), other in wanted.items() if name == kind):
+                yield {"kind": kind, "verdict": "other bytes with workers", "said": str(right.made)}
+                return
             out.mkdir()
-            yield {"kind": kind, "number": number, "workers": workers, **_kill_once(job, out, wanted[kind], rng)}
+            found = _kill_once(job, out, right, rng, workers)
+            yield {"kind": kind, "number": number, "workers": workers, **found}
             shutil.rmtree(out, ignore_errors=True)
+            kills[kind] += found["kills"]
+            number += 1
 
 
-def _kill_once(job: Job, out: Path, wanted: Reference, rng: random.Random) -> Verdict:
-    right, took_s = wanted.made, wanted.took_s
+def _kill_once(job: Job, out: Path, wanted: Reference, rng: random.Random, workers: int) -> Verdict:
+    kills, took_s = 0, wanted.took_s
     for _ in range(rng.choice((1, 1, 2))):
-        process = start(job, out)
+        process = start(job, out, workers)
         with suppress(subprocess.TimeoutExpired):
             process.wait(rng.uniform(0.1, 1.0) * took_s)
+        kills += process.returncode is None
         if rng.random() < 0.5:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -182,12 +253,18 @@ def _kill_once(job: Job, out: Path, wanted: Reference, rng: random.Random) -> Ve
         process.communicate()
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+    found = _judge_kill(job, out, wanted, workers)
+    return {"kills": kills, **found}
+
+
+def _judge_kill(job: Job, out: Path, wanted: Reference, workers: int) -> Verdict:
+    right = wanted.made
     if wrong := job.check(out):
         return {"verdict": "half-written", "said": wrong}
     left = job.results(out)
     if any(right.get(name) != value for name, value in left.items()):
         return {"verdict": "other bytes", "said": str(left)}
-    process = start(job, out)
+    process = start(job, out, workers)
     said = process.communicate()[1]
     if process.returncode != wanted.code:
         return {"verdict": "rerun failed", "said": said.decode()[-300:]}
@@ -235,30 +312,42 @@ def small_disk(folder: Path) -> Iterator[bool]:
 
 
 def run_disks(seed: int, seconds: float) -> Iterator[Verdict]:
-    """Run each writer on a full disk, once over a file that is there and once over none, until the time is up."""
+    """Run each writer on a full disk, over a file that is there, until the time is up.
+
+    Some bytes are left at first, so that a part of a file can be written; what fits into them finds none the next time.
+    """
     deadline, names = time.monotonic() + seconds, list(WRITERS)
     random.Random(seed).shuffle(names)
     for name in names:
-        if time.monotonic() > deadline:
-            return
-        suffix, words = WRITERS[name]
-        with tempfile.TemporaryDirectory() as folder, small_disk(Path(folder)) as is_disk:
-            target, other = Path(folder) / f"target{suffix}", Path(folder) / "filler"
-            old = b"what was there"
-            target.write_bytes(old)
-            with suppress(OSError):
-                other.write_bytes(bytes(SMALL_BYTES - 9000))  # a page is left, and a page for names
-            limit = None if is_disk else lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-            command = [sys.executable, "-m", "marey", *(w.replace("{out}", str(target)) for w in words.split())]
-            done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=limit)
-            lines = [line for line in done.stderr.splitlines() if line.startswith("marey: ")]
-            rest = [path.name for path in Path(folder).iterdir() if path not in (target, other)]
-            if target.read_bytes() != old:
-                verdict = "fitted after all" if done.returncode == 0 else "the old file is lost"
-            elif done.returncode != 1 or "Traceback" in done.stderr:
-                verdict = f"exit {done.returncode}"
-            elif not lines or target.name not in lines[-1]:
-                verdict = "the file is not named"
-            else:
-                verdict = "held" if not rest else f"left behind: {', '.join(rest)}"
-            yield {"kind": name, "verdict": verdict, "said": done.stderr[-300:]}
+        for left in (LEFT_BYTES, 0):
+            if time.monotonic() > deadline:
+                return
+            found = _write_on_full_disk(name, left)
+            if found["verdict"] != "fitted after all":
+                break
+        yield found
+
+
+def _write_on_full_disk(name: str, left: int) -> Verdict:
+    suffix, words = WRITERS[name]
+    with tempfile.TemporaryDirectory() as folder, small_disk(Path(folder)) as is_disk:
+        target, other = Path(folder) / f"target{suffix}", Path(folder) / "filler"
+        old = b"what was there"
+        target.write_bytes(old)
+        with suppress(OSError), other.open("wb", buffering=0) as filler:
+            for _ in range(SMALL_BYTES - left):
+                filler.write(b"x")
+        limit = None if is_disk else lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (left // 2,) * 2)
+        command = [sys.executable, "-m", "marey", *(w.replace("{out}", str(target)) for w in words.split())]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=limit)
+        lines = [line for line in done.stderr.splitlines() if line.startswith("marey: ")]
+        rest = [path.name for path in Path(folder).iterdir() if path not in (target, other)]
+        if target.read_bytes() != old:
+            verdict = "fitted after all" if done.returncode == 0 else "the old file is lost"
+        elif done.returncode != 1 or "Traceback" in done.stderr:
+            verdict = f"exit {done.returncode}"
+        elif not lines or f"/{target.name}'" not in lines[-1]:
+            verdict = "the file is not named"
+        else:
+            verdict = "held" if not rest else f"left behind: {', '.join(rest)}"
+        return {"kind": name, "verdict": verdict, "said": done.stderr[-300:]}

@@ -267,8 +267,9 @@ def _fits(value: Any, tree: ast.expr, spaces: Mapping[str, Any], wanted: list[st
         wanted.append(f"a {known.__name__}" if known not in (Path,) else "a path")
         try:
             return isinstance(value, known)
-        except TypeError:  # a protocol whose members cannot be asked for
-            return True
+        except TypeError:  # a protocol: what has its members
+            members = {*vars(known), *vars(known).get("__annotations__", {})}
+            return all(hasattr(value, member) for member in members if not member.startswith("_"))
     if known is not None and get_origin(known) is not None:  # an alias such as AnyPath = str | PathLike
         # A type that is known
         arguments = get_args(known)

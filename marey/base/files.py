@@ -55,6 +55,8 @@ def atomic_file(target: Path) -> Generator[Path]:
         # A draft whose name is too long was never made, and cannot be looked for either
         with suppress(OSError):
             draft.unlink(missing_ok=True)
+        if isinstance(error, WriteError) and error.path == str(draft):  # of what wrote the draft as a whole too
+            raise WriteError(str(target), error.reason) from error
         if isinstance(error, OSError) and not isinstance(error, MareyError):
             raise WriteError(str(target), error.strerror or str(error)) from error
         raise
@@ -131,7 +133,9 @@ class TensorFormat:
         packed = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
         return save(packed, metadata={"marey": text})
 
-    def write(self, path: str | Path, tensors: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> None:
+    def write(
+        self, path: str | os.PathLike[str], tensors: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]
+    ) -> None:
         """Write a file whose name ends in `.safetensors`."""
         target = Path(path)
         if target.suffix != ".safetensors":

@@ -81,6 +81,27 @@ def _add_products(rows: FloatArray, columns: FloatArray) -> FloatArray:
     return found
 
 
+@kernel
+def multiply_row_pairs(first: FloatArray, second: FloatArray, a: IntArray, b: IntArray) -> FloatArray:
+    """Dot products ``(n,)`` of rows ``first[a]`` and ``second[b]``: to the last bit those of :func:`multiply_rows`."""
+    found = np.empty(len(a))
+    size, whole = first.shape[1], len(a) - len(a) % 4
+    for n in range(0, whole, 4):
+        # Four pairs at a time, as each sum waits for itself
+        one, two, three, four = 0.0, 0.0, 0.0, 0.0
+        for k in range(size):
+            one += first[a[n], k] * second[b[n], k]
+            two += first[a[n + 1], k] * second[b[n + 1], k]
+            three += first[a[n + 2], k] * second[b[n + 2], k]
+            four += first[a[n + 3], k] * second[b[n + 3], k]
+        found[n], found[n + 1], found[n + 2], found[n + 3] = one, two, three, four
+    for n in range(whole, len(a)):
+        found[n] = 0.0
+        for k in range(size):
+            found[n] += first[a[n], k] * second[b[n], k]
+    return found
+
+
 def project_principal(rows: FloatArray, count: int) -> FloatArray:
     """Rows ``(n, m)`` in the ``count`` directions that keep their dot products best, about zero ``(n, count)``."""
     matrix, directions = multiply_rows(rows.T, rows.T), np.eye(rows.shape[1])

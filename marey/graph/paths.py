@@ -19,7 +19,7 @@ from marey.graph.arrays import EMPTY, GraphArrays
 from marey.graph.database.clips import Database
 from marey.graph.database.compact import median_step_cost
 from marey.graph.database.events import PICKED_PREFIX
-from marey.graph.database.transitions import PoseMetric
+from marey.graph.database.pose_metric import PoseMetric
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import contact_points, joint_frames

@@ -14,7 +14,14 @@ from typing import Any, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import InputError, MissingExtraError, MissingFileError, UnknownNameError, atomic_file
+from marey.base import (
+    InputError,
+    MissingExtraError,
+    MissingFileError,
+    UnknownNameError,
+    atomic_file,
+    check_frame_count,
+)
 from marey.io import Character
 from marey.motion import Motion
 from marey.picture.bodies import (
@@ -89,6 +96,7 @@ Progress = Callable[[int, int], None]
 
 PICTURE_SUFFIXES: Final = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
 FILM_SUFFIXES: Final = (".gif", ".mp4")
+MAX_PICTURES: Final = 200_000  # of a film: almost two hours at 30 a second
 CAMERAS: Final = ("follow", "all")
 FRAME_SAMPLES: Final = 60  # frames from which a film's camera distance is found
 COLOUR_SAMPLES: Final = 6  # pictures from which a GIF's colours are chosen
@@ -194,6 +202,7 @@ def _write_film(
     palette: Palette,
     progress: Progress | None,
 ) -> Path:
+    check_frame_count(len(frames), "the film", MAX_PICTURES)
     pictures = drawn(frames, progress)
     if target.suffix.lower() == ".gif":
         colours = common_colours(drawn(frames[:: max(1, len(frames) // COLOUR_SAMPLES)], None), palette)

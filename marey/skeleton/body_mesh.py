@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints
 from marey.skeleton.body import Capsules
+
+MAX_SEGMENTS: Final = 256  # of a ring: edges are then shorter than a millimetre on any body
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,10 +36,10 @@ def capsule_mesh(capsules: Capsules, segments: int = 12) -> BodyMesh:
     The wall is the cone that touches both balls, so that a tapered capsule is smooth where cone and ball meet.
 
     Raises:
-        InputError: fewer than three vertices a ring.
+        InputError: fewer than three vertices a ring, or absurdly many.
     """
-    if segments < 3:
-        raise InputError(f"rings of {segments} vertices", "A ring needs at least 3")
+    if not 3 <= segments <= MAX_SEGMENTS:
+        raise InputError(f"rings of {segments} vertices", f"Give 3 to {MAX_SEGMENTS}")
     arcs = max(2, segments // 4)
     rings = 2 * arcs
     # Triangles of one capsule: a fan round each pole, two triangles between neighbours of two rings

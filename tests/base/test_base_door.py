@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import pytest
@@ -36,6 +37,35 @@ def open_file(path: str | Path, on_line: Callable[[str], None] | None = None, si
     """A reader."""
     del on_line
     return len(Path(path).read_text()) + int(sum(sizes))
+
+
+class Ground(Protocol):
+    """What tells its height."""
+
+    def height(self, x: float) -> float:
+        """Height at a place."""
+        ...
+
+
+@guard_function
+def stand(ground: Ground | None, x: float = 0.0) -> float:
+    """A function of something with members."""
+    return 0.0 if ground is None else ground.height(x)
+
+
+@pytest.mark.parametrize("value", [3, "flat", [0.0], object()])
+def test_what_lacks_the_members_of_a_protocol_is_named(value):
+    with pytest.raises(InputError, match=r"ground is .*Give a Ground"):
+        stand(value)
+
+
+def test_an_error_inside_of_what_has_the_members_goes_on():
+    class Broken:
+        def height(self, x):
+            raise KeyError(x)
+
+    with pytest.raises(KeyError):
+        stand(Broken())
 
 
 def test_right_arguments_pass():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from marey.base import FormatError, InputError, MissingFileError, TensorFormat
+from marey.base import FormatError, InputError, MissingFileError, TensorFormat, WriteError, atomic_file
 
 LEAF = TensorFormat("marey-leaf", "leaf", 2, "Grow it again.")
 
@@ -64,3 +64,19 @@ def test_names_and_folders_are_checked_before_writing(tmp_path):
         LEAF.write(tmp_path / "none" / "leaf.safetensors", {}, {})
     with pytest.raises(MissingFileError):
         LEAF.read(tmp_path / "none.safetensors")
+
+
+def test_a_full_disk_names_the_file_that_was_asked_for(tmp_path, monkeypatch):
+    """Also where the draft of one writer is the target of another."""
+    target = tmp_path / "clip.safetensors"
+    target.write_bytes(b"old")
+
+    def refuse(draft, name):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(type(target), "replace", refuse)
+    with pytest.raises(WriteError) as found, atomic_file(target) as draft, atomic_file(draft) as inner:
+        inner.write_bytes(b"new")
+    assert found.value.path == str(target)
+    assert target.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [target]

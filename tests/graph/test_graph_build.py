@@ -35,7 +35,7 @@ import sys
 
 import numpy as np
 from marey.graph.algorithms import project_principal
-from marey.graph.database.transitions import squared_distances
+from marey.graph.database.pose_metric import squared_distances
 rng = np.random.default_rng(0)
 rows = rng.normal(size=(8000, 93))
 for found in (squared_distances(rows[:1], rows), squared_distances(rows[:5], rows), project_principal(rows[:300], 24)):

@@ -16,11 +16,12 @@ from marey.graph.construction.layout import keep_planted_feet
 from marey.graph.database.compact import (
     compute_pose_costs,
     compute_transition_costs,
+    count_ways,
     cull_transitions,
     median_step_cost,
     path_pose_ranges,
 )
-from marey.graph.database.transitions import PoseMetric
+from marey.graph.database.pose_metric import PoseMetric
 from marey.io import load
 from marey.skeleton import foot_points
 from marey.world import GroundPose, Path, Sketch
@@ -61,6 +62,27 @@ def test_safonova_a14_culling_loses_nothing(picking):
         np.testing.assert_allclose(b[np.isfinite(a)], a[np.isfinite(a)], rtol=1e-6)
         solved += int(np.isfinite(a).sum())
     assert solved > 50
+
+
+@pytest.mark.mocap
+def test_states_begin_with_the_cheapest_of_their_phases(picking):
+    """Ways of groups, with prices to begin with, against the ways of all phases; all of these are counted."""
+    database, settings, table = picking.database, picking.settings, picking.database.phases
+    plain = cull_transitions(database, picking.transitions, settings)
+    assert count_ways(database, picking.transitions) == len(plain.source)
+    rng = np.random.default_rng(3)
+    group = np.unique(table.kind * 3 + rng.integers(0, 3, len(table.kind)), return_inverse=True)[1]
+    entry = rng.uniform(0.0, 2.0, len(group))
+    ways = cull_transitions(database, picking.transitions, settings, group, entry)
+    # Of each group and phase reached, the cheapest
+    keys = [group[plain.source], plain.through]
+    best = select_cheapest(keys, plain.cost + entry[plain.source])
+    order = np.lexsort((ways.through, group[ways.source]))
+    assert (ways.through[order] == plain.through[best]).all()
+    assert (ways.source[order] == plain.source[best]).all()
+    assert (ways.cost[order] == plain.cost[best]).all()
+    for mine, other in zip(order[::50].tolist(), best[::50].tolist(), strict=True):
+        assert ways.jumps(mine).tolist() == plain.jumps(other).tolist()
 
 
 @pytest.mark.mocap

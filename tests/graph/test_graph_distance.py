@@ -10,8 +10,8 @@ from oracles.graph_parts import planar_distance
 
 from marey.base import InputError
 from marey.graph.arrays import compose_planar, to_frame
+from marey.graph.database.pose_metric import PointClouds, squared_distances
 from marey.graph.database.settings import AS_CAPTURED, GraphSettings
-from marey.graph.database.transitions import PointClouds, squared_distances
 from marey.graph.search.ground import GRID_STEPS, GroundGrid, grid_distances
 from marey.lie import SO3
 from marey.world import GroundPose, River, Sketch, Stone, Thing, Wall, World, box_distance, segment_distance

@@ -9,59 +9,71 @@ import pytest
 
 from marey.base import InputError
 from marey.graph.construction.build import event_phases, rescue_events
+from marey.graph.database.neighbours import PoseGroup, find_low_pairs
+from marey.graph.database.pose_metric import LEE_ROLES, PoseMetric, compute_lee_features, squared_distances
 from marey.graph.database.settings import GraphSettings
 from marey.graph.database.transitions import (
-    LEE_ROLES,
-    PoseGroup,
-    PoseMetric,
     Transitions,
     _smallest_in_groups,
     calibrate_threshold,
-    compute_lee_features,
-    find_low_places,
     find_transitions,
     has_successor,
     pose_behaviours,
-    squared_distances,
 )
 from marey.lie import SO3
 from marey.skeleton import role_map
 
 
-def find_low(D, *, apart=0, clips=1, behaviours=1, limits=(1e9, 1e9, 1e9)):
-    """Low places of rows of distances to poses of some clips and behaviours, as in a build."""
-    count = D.shape[1]
-    group = PoseGroup(np.arange(count), np.arange(count) * clips // count, np.arange(count) % behaviours)
-    return find_low_places(D.copy(), 0, group, apart, np.array(limits))
+class PlainMetric:
+    """Squared distances of rows, of which the first columns are compared first."""
+
+    def __init__(self, rows):
+        self.rows, self.coordinates = rows, rows[:, :4]
+
+    def of_pairs(self, first, second):
+        return ((self.rows[first] - self.rows[second]) ** 2).sum(axis=1)
+
+
+def find_low(rows, *, apart=0, clips=1, behaviours=1, limits=1e9):
+    """Low places of poses of some clips and behaviours, as in a build."""
+    count = len(rows)
+    group = PoseGroup(np.arange(count), np.arange(count) * clips // count, np.arange(count) // 7 % behaviours)
+    limits = np.broadcast_to(np.array(limits), (behaviours, behaviours))
+    return find_low_pairs(PlainMetric(rows), group, apart, limits)
 
 
 def test_a_valley_keeps_its_lowest_place():
-    D = np.array([[5.0, 3.0, 1.0, 2.0, 4.0, 3.0, 2.5, 6.0, 7.0]])
-    assert find_low(D)[0].tolist() == [2, 6]
+    places = np.array([0.0, 5.0, 3.0, 1.0, 2.0, 4.0, 3.0, 2.5, 6.0, 7.0])
+    low = find_low(np.pad(places[:, None], ((0, 0), (0, 3))), apart=1)
+    assert low.column[low.row == 0].tolist() == [3, 7]
 
 
 def test_places_that_are_no_pairs_are_never_lowest():
-    assert not len(find_low(np.full((2, 5), np.inf))[0])
+    low = find_low(np.zeros((6, 4)), apart=9)
+    assert not len(low.row)
+    assert low.num_like == 0
 
 
-def test_low_places_are_those_of_the_definition():
+@pytest.mark.parametrize("limit", [0.0, 0.5, 3.0, 1e9])
+def test_low_places_are_those_of_the_definition(limit):
+    """Paths of three clips through eight dimensions, of three behaviours; one pair of these is not looked for."""
     rng = np.random.default_rng(4)
-    D, apart, limits = rng.integers(0, 20, (30, 60)).astype(float), 4, (9.0, 5.0, 12.0)
-    places, kinds, (least, like) = find_low(D, apart=apart, clips=3, behaviours=2, limits=limits)
-    clip, behaviour, pose = np.arange(60) // 20, np.arange(60) % 2, np.arange(60)
+    rows, apart = np.cumsum(rng.normal(0.0, 0.2, (400, 8)), axis=0) % 3.0, 4
+    limits = limit * np.array([[1.0, 3.0, 3.0], [0.0, 1.0, 3.0], [3.0, 3.0, 1.0]])
+    found = find_low(rows, apart=apart, clips=3, behaviours=3, limits=limits)
     # The same by whole arrays
-    beside = (np.abs(pose[:30, None] - pose) < apart) & (clip[:30, None] == clip)
-    D[beside] = np.inf
+    pose, behaviour = np.arange(400), np.arange(400) // 7 % 3
+    clip = pose * 3 // 400
+    D = ((rows[:, None] - rows) ** 2).sum(axis=-1)
+    D[(np.abs(pose[:, None] - pose) < apart) & (clip[:, None] == clip)] = np.inf
+    like = limits[behaviour[:, None], behaviour] > D
     padded = np.pad(D, ((0, 0), (2, 2)), constant_values=np.inf)
-    low = np.isfinite(D)
+    low = like.copy()
     for step in (1, 2):
-        low &= (padded[:, 2 - step : 62 - step] >= D) & (padded[:, 2 + step : 62 + step] > D)
-    same = behaviour[:30, None] == behaviour
-    within, across = same & (limits[0] > D), ~same & (limits[1] > D)
-    assert like == within.sum() + across.sum()
-    assert least == D.min()
-    for kind, mask in enumerate((within & low, across & low, ~same & ~across & low & (limits[2] > D))):
-        assert np.flatnonzero(mask).tolist() == places[kinds == kind].tolist()
+        low &= (padded[:, 2 - step : 402 - step] >= D) & (padded[:, 2 + step : 402 + step] > D)
+    assert found.num_like == like.sum()
+    assert (found.row * 400 + found.column).tolist() == np.flatnonzero(low).tolist()
+    assert (found.distance == D[low]).all()
 
 
 def test_nearest_of_each_group_in_their_old_order():
@@ -108,6 +120,19 @@ def test_features_give_the_distance_of_their_source_after_correction(picking):
     columns = squared_distances(features[:, :4], features[:, :4])[a, b]  # height and tilt of the root
     np.testing.assert_allclose(exact, columns + (angles**2).sum(axis=(1, 2)), atol=1e-9)
     assert np.isfinite(rest).all()
+
+
+@pytest.mark.mocap
+@pytest.mark.parametrize(("name", "share"), [("lee2002", 0.6), ("kovar2002", 0.2)])
+def test_pairs_have_the_distances_of_tables_and_coordinates_are_no_farther(picking, name, share):
+    metric = PoseMetric(picking.database, replace(picking.settings, metric=name))
+    rows, columns = np.arange(0, picking.database.num_poses, 9), np.arange(3, picking.database.num_poses, 7)
+    a, b = (one.ravel() for one in np.meshgrid(rows, columns, indexing="ij"))
+    D = metric.of_pairs(a, b)
+    assert (metric.between(rows, columns).ravel() == D).all()
+    least = ((metric.coordinates[a] - metric.coordinates[b]) ** 2).sum(axis=1)
+    assert (least <= D + 1e-9).all()
+    assert np.median(least / np.maximum(D, 1e-12)) > share
 
 
 @pytest.mark.mocap

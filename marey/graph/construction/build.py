@@ -20,10 +20,11 @@ from marey.graph.construction.event_tables import EVENT_KINDS, event_table
 from marey.graph.construction.jobs import IsCancelled, run_clip_tasks
 from marey.graph.construction.layout import CompactParts, anchor_displacements, make_arrays, measure_foot_gaps
 from marey.graph.database.clips import NO_NEXT_PHASE, Database, Progress, gather_database, make_clip_tasks
-from marey.graph.database.compact import cull_transitions, median_step_cost
+from marey.graph.database.compact import count_ways, cull_transitions, median_step_cost
 from marey.graph.database.events import PICKED_PREFIX
+from marey.graph.database.pose_metric import PoseMetric
 from marey.graph.database.settings import GraphSettings
-from marey.graph.database.transitions import PoseMetric, PosePairs, Transitions, find_transitions, has_successor
+from marey.graph.database.transitions import PosePairs, Transitions, find_transitions, has_successor
 from marey.graph.motion_graph import GraphSize, MotionGraph
 from marey.motion import Motion
 
@@ -226,12 +227,13 @@ def assemble_graph(database: Database, settings: GraphSettings) -> MotionGraph:
     metric = PoseMetric(database, settings)
     transitions = find_transitions(database, settings, metric)
     transitions, notes = rescue_events(database, transitions, settings, metric)
-    # Cheapest ways between contact changes, then states that are alike become one
-    ways = cull_transitions(database, transitions, settings)
+    # States that are alike become one, and what a phase is off the middle of its state is paid for
     group, gap = merge_states(database, settings, metric, transitions.threshold)
-    # What a merged state is off is paid for; of parallel edges the cheapest and some that differ stay
-    after = database.phases.after[ways.through]
     price = settings.gap_share * settings.transition_weight * median_step_cost(database, settings) / transitions.scale
+    # Cheapest ways between contact changes; of parallel edges the cheapest and some that differ stay
+    ways = cull_transitions(database, transitions, settings, group, price * gap)
+    num_ways = count_ways(database, transitions) if settings.culling == "dijkstra" else len(ways.source)
+    after = database.phases.after[ways.through]
     cost = ways.cost + price * (gap[ways.source] + gap[after])
     # Edges that move a planted foot: by centimetres at a price, farther not at all, for that would take a step
     table, displacements = database.phases, anchor_displacements(database, ways)
@@ -281,7 +283,7 @@ def assemble_graph(database: Database, settings: GraphSettings) -> MotionGraph:
     arrays = make_arrays(parts, settings)._replace(way=np.arange(len(kept)))
     tables = {kind: event_table(kind, arrays) for kind in EVENT_KINDS}
     size = GraphSize(
-        database.num_poses, transitions.num_like, len(transitions.source), len(database.phases.start), len(ways.source)
+        database.num_poses, transitions.num_like, len(transitions.source), len(database.phases.start), num_ways
     )
     told = (*database.notes, *notes)
     return MotionGraph(settings, database, transitions, ways.select(kept), arrays, members, tables, size, told)

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import InputError, IntArray, MareyError, TensorFormat, atomic_file, frozen
+from marey.base import InputError, IntArray, MareyError, TensorFormat, frozen
 from marey.dynamics import Body
 from marey.graph.arrays import GraphArrays
 from marey.graph.construction.event_tables import EventTable
@@ -105,11 +105,10 @@ def save_graph(graph: MotionGraph, path: AnyPath, *, is_packed: bool = False) ->
         InputError: the name does not end in `.safetensors`.
         MissingFileError: the folder does not exist.
     """
-    with atomic_file(Path(path)) as draft:
-        tensors, facts = _pack_graph(graph)
-        if is_packed:
-            tensors, facts["packed"] = pack_tensors(tensors)
-        GRAPH_FILE.write(draft, tensors, {**facts, "sha256": hash_arrays(tensors)})
+    tensors, facts = _pack_graph(graph)
+    if is_packed:
+        tensors, facts["packed"] = pack_tensors(tensors)
+    GRAPH_FILE.write(path, tensors, {**facts, "sha256": hash_arrays(tensors)})
 
 
 def load_graph(path: AnyPath) -> MotionGraph:

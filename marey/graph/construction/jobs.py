@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import DaskJobs, MareyError, TensorFormat, atomic_file, run_in_pool
+from marey.base import DaskJobs, MareyError, TensorFormat, run_in_pool
 from marey.contacts import ContactPhase, StancePlant
 from marey.graph.database.clips import ClipTask, PhaseRun, PreparedClip, Progress
 
@@ -112,8 +112,7 @@ class _ClipStore:
 
     def save(self, task: ClipTask, clip: PreparedClip) -> None:
         """Keep a clip; a killed process leaves no half of one."""
-        with atomic_file(self._path(task)) as draft:
-            CLIP_FILE.write(draft, *pack_clip(clip))
+        CLIP_FILE.write(self._path(task), *pack_clip(clip))
 
     def _path(self, task: ClipTask) -> Path:
         return self._folder / f"{hash_task(task)}.safetensors"

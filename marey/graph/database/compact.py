@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -27,71 +27,87 @@ class PoseGraph(NamedTuple):
     extra: FloatArray  # (E,) what they cost
 
 
+class PathList(NamedTuple):
+    """Ways as they are found."""
+
+    source: IntArray  # (M,) phase in which a way begins
+    through: IntArray  # (M,) phase with whose end it ends
+    cost: FloatArray  # (M,)
+    jumps: IntArray  # transitions of each way, the last first, each list ended by -1
+
+
 @kernel
-def find_cheapest_paths(
-    graph: PoseGraph, edges: IntArray, edge_costs: FloatArray, parents: IntArray
-) -> tuple[int, int]:
-    """Cheapest way from the first pose of each phase to the end of every phase of its class that it can reach.
+def find_cheapest_paths(graph: PoseGraph, first_member: IntArray, members: IntArray, entry: FloatArray) -> PathList:
+    """Cheapest way from each group of phases to the end of every phase of its class that one of them can reach.
 
     Args:
         graph: of all poses.
-        edges: out: phase left, phase whose end was reached, offset of the way in ``parents`` ``(M, 3)``.
-        edge_costs: out ``(M,)``.
-        parents: out: the ways, each a list of transitions, ended by -1.
-
-    Returns:
-        Number of edges, and of entries in ``parents``; the first is -1 if the arrays are too small.
+        first_member: members of group g are ``members[first_member[g]:first_member[g + 1]]``.
+        members: phases, group by group; a way begins with the first pose of one.
+        entry: what it costs ``(S,)`` to begin with a phase; not part of the cost of a way.
     """
     starts, stops, after, phase, cost, first, target, extra = graph
-    count, poses = len(starts), len(cost)
-    best = np.full(poses, np.inf)
+    poses = len(cost)
+    best = np.full(poses, np.inf)  # with the entry
+    own = np.zeros(poses)  # without
+    origin = np.zeros(poses, dtype=np.int64)  # phase in which the way to a pose began
     came = np.full(poses, -1, dtype=np.int64)  # transition by which the pose was entered, -1 from its predecessor
     heap = np.empty(len(target) + poses + 16, dtype=np.int64)  # every relaxation pushes once at most
     keys = np.empty(len(heap))
     touched = np.empty(poses, dtype=np.int64)
-    source = np.empty(len(target), dtype=np.int64)
     # Pose that each transition leaves, to trace ways back
+    leaves = np.empty(len(target), dtype=np.int64)
     for p in range(poses):
-        source[first[p] : first[p + 1]] = p
+        leaves[first[p] : first[p + 1]] = p
+    edges, edge_costs = np.empty(2 * len(starts) + 2, dtype=np.int64), np.empty(len(starts) + 1)
+    jumps = np.empty(4 * len(starts) + 64, dtype=np.int64)
     used, written = 0, 0
-    for s in range(count):
-        # Dijkstra from the first pose of phase s; only what it touched is cleared afterwards
-        size = push_heap(heap, keys, 0, starts[s], 0.0)
-        best[starts[s]], came[starts[s]] = 0.0, -2
-        touched[0] = starts[s]
-        num_touched = 1
+    for group in range(len(first_member) - 1):
+        # Dijkstra from the first poses of a group; only what it touched is cleared afterwards
+        size, num_touched = 0, 0
+        for member in range(first_member[group], first_member[group + 1]):
+            s = int(members[member])
+            p = int(starts[s])
+            best[p], own[p], origin[p], came[p] = entry[s], 0.0, s, -2
+            size = push_heap(heap, keys, size, p, float(entry[s]))
+            touched[num_touched] = p
+            num_touched += 1
         while size > 0:
             p, key = heap[0], keys[0]
             size = pop_heap(heap, keys, size)
             if key > best[p]:
                 continue
             # Showing a pose costs, so its cost is paid on leaving it
-            here = float(best[p] + cost[p])
-            own = phase[p]
+            here, mine = float(best[p] + cost[p]), float(own[p] + cost[p])
+            ended = phase[p]
             # The end of a phase ends a way: write the edge and trace back its transitions
-            if p + 1 == stops[own]:
-                if after[own] >= 0:
-                    if used >= len(edges) or written + 64 >= len(parents):
-                        return -1, written
-                    edges[used, 0], edges[used, 1], edges[used, 2] = s, own, written
-                    edge_costs[used] = here
+            if p + 1 == stops[ended]:
+                if after[ended] >= 0:
+                    if used == len(edge_costs):
+                        edges = np.concatenate((edges, np.empty(2 * used, dtype=np.int64)))
+                        edge_costs = np.concatenate((edge_costs, np.empty(used)))
+                    edges[2 * used], edges[2 * used + 1], edge_costs[used] = origin[p], ended, mine
                     used += 1
                     q = p
                     while came[q] != -2:
+                        if written + 2 > len(jumps):
+                            jumps = np.concatenate((jumps, np.empty(len(jumps), dtype=np.int64)))
                         if came[q] >= 0:
-                            parents[written] = came[q]
+                            jumps[written] = came[q]
                             written += 1
-                            q = source[came[q]]
+                            q = leaves[came[q]]
                         else:
                             q -= 1
-                    parents[written] = -1
+                    if written + 2 > len(jumps):
+                        jumps = np.concatenate((jumps, np.empty(len(jumps), dtype=np.int64)))
+                    jumps[written] = -1
                     written += 1
             # On to the next pose of the clip
             elif here < best[p + 1]:
                 if best[p + 1] == np.inf:
                     touched[num_touched] = p + 1
                     num_touched += 1
-                best[p + 1], came[p + 1] = here, -1
+                best[p + 1], own[p + 1], origin[p + 1], came[p + 1] = here, mine, origin[p], -1
                 size = push_heap(heap, keys, size, p + 1, here)
             # Or along a transition to a like pose
             for e in range(first[p], first[p + 1]):
@@ -101,16 +117,63 @@ def find_cheapest_paths(
                     if best[q] == np.inf:
                         touched[num_touched] = q
                         num_touched += 1
-                    best[q], came[q] = there, e
+                    best[q], own[q], origin[q], came[q] = there, mine + extra[e], origin[p], e
                     size = push_heap(heap, keys, size, q, there)
         for i in range(num_touched):
             best[touched[i]] = np.inf
-    return used, written
+    table = edges[: 2 * used].reshape(used, 2)
+    return PathList(table[:, 0].copy(), table[:, 1].copy(), edge_costs[:used], jumps[:written])
+
+
+@kernel
+def mark_reached(first: IntArray, target: IntArray, ends: IntArray, parts: IntArray) -> IntArray:
+    """Ends that can be reached from each part, as bits ``(P, W)``.
+
+    Args:
+        first: steps from part p are ``first[p]`` to ``first[p + 1]``.
+        target: part to which each leads, none with a larger number.
+        ends: part of each end; negative for none.
+        parts: those that are looked at, increasing.
+    """
+    bits = np.zeros((len(first) - 1, len(ends) // WORD_BITS + 1), dtype=np.int64)
+    for n in range(len(ends)):
+        if ends[n] >= 0:
+            bits[ends[n], n // WORD_BITS] |= 1 << (n % WORD_BITS)
+    for p in parts:
+        for e in range(first[p], first[p + 1]):
+            if target[e] != p:
+                bits[p] |= bits[target[e]]
+    return bits
+
+
+def count_ways(database: Database, transitions: Transitions) -> int:
+    """How many pairs of phases there are of which the end of the second can be reached from the start of the first."""
+    import scipy.sparse.csgraph as csgraph
+    from scipy.sparse import csr_array
+
+    table, count = database.phases, database.num_poses
+    inside = np.flatnonzero(database.phase[1:] == database.phase[:-1])
+    source = np.concatenate([inside, transitions.source])
+    target = np.concatenate([inside + 1, transitions.target])
+    links = csr_array((np.ones(len(source), dtype=bool), (source, target)), shape=(count, count))
+    part = np.asarray(cast(Any, csgraph).connected_components(links, directed=True, connection="strong")[1])
+    # Poses that reach one another are one part; parts are numbered so that no step leads to a larger number
+    source, target = part[source], part[target]
+    assert (target <= source).all()
+    order = np.argsort(source, kind="stable")
+    first = np.searchsorted(source[order], np.arange(int(part.max()) + 2))
+    found = 0
+    for kind in range(len(database.classes)):
+        own = np.flatnonzero(table.kind == kind)
+        ends = np.where(table.after[own] >= 0, part[table.stop[own] - 1], -1)
+        bits = mark_reached(first, target[order], ends, np.unique(part[np.isin(database.phase, own)]))
+        found += int(np.bitwise_count(bits[part[table.start[own]]]).sum())
+    return found
 
 
 COST_FLOOR: Final = 1e-6
 EFFORT_UNIT: Final = 1e4  # [(N m)²] a walking body spends about this, so that a second of walking costs about one
-ROOM: Final = 64  # edges per phase that are made room for at first
+WORD_BITS: Final = 63  # of a number without its sign
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,11 +230,25 @@ def compute_transition_costs(database: Database, transitions: Transitions, setti
     return median_step_cost(database, settings) * price
 
 
-def cull_transitions(database: Database, transitions: Transitions, settings: GraphSettings) -> PhasePaths:
+def cull_transitions(
+    database: Database,
+    transitions: Transitions,
+    settings: GraphSettings,
+    group: IntArray | None = None,
+    entry: FloatArray | None = None,
+) -> PhasePaths:
     """Keep one way between every two states where contacts change: the cheapest ([Safonova2006]_ §4.3.1).
 
     All ways between two states with one foot planted end at the same place, so nothing is lost. In flight there are
     no transitions, and every flight keeps its own landing.
+
+    Args:
+        database: of all poses.
+        transitions: between them.
+        settings: of the build.
+        group: state ``(S,)`` of each phase; a way begins with that phase of a state that is cheapest. By default
+            each phase is a state.
+        entry: what it costs ``(S,)`` to begin with a phase of its state.
     """
     if settings.culling == "one-jump":
         # Cheapest ways with one transition at most: sums of costs before and after it, no search
@@ -196,26 +273,21 @@ def cull_transitions(database: Database, transitions: Transitions, settings: Gra
     order = np.argsort(transitions.source, kind="stable")
     first = np.searchsorted(transitions.source[order], np.arange(database.num_poses + 1))
     extra = compute_transition_costs(database, transitions, settings)[order]
-    cost, room = compute_pose_costs(database, settings), ROOM
+    cost, phases = compute_pose_costs(database, settings), np.arange(len(table.start))
     graph = PoseGraph(
         table.start, table.stop, table.after, database.phase, cost, first, transitions.target[order], extra
     )
-    while True:
-        edges = np.empty((room * len(table.start), 3), dtype=np.int64)
-        costs = np.empty(len(edges))
-        ways = np.empty(8 * len(edges) + 64, dtype=np.int64)
-        used, written = find_cheapest_paths(graph, edges, costs, ways)
-        if used >= 0:
-            break
-        room *= 4
-    edges, costs, ways = edges[:used], costs[:used], ways[:written]
+    state = phases if group is None else group
+    members = np.argsort(state, kind="stable")
+    bounds = np.searchsorted(state[members], np.arange(int(state.max()) + 2))
+    found = find_cheapest_paths(graph, bounds, members, np.zeros(len(phases)) if entry is None else entry)
     # Each way is ended by -1, and written backwards
-    lengths = np.diff(np.flatnonzero(np.concatenate([[-1], ways]) == -1)) - 1
+    lengths = np.diff(np.flatnonzero(np.concatenate([[-1], found.jumps]) == -1)) - 1
     first = np.concatenate([[0], np.cumsum(lengths)])
-    jumps = ways[ways >= 0]
-    number = np.repeat(np.arange(used), lengths)
+    jumps = found.jumps[found.jumps >= 0]
+    number = np.repeat(np.arange(len(lengths)), lengths)
     forward = first[number] + lengths[number] - 1 - (np.arange(len(jumps)) - first[number])
-    return PhasePaths(edges[:, 0], edges[:, 1], costs, first, order[jumps[forward]])
+    return PhasePaths(found.source, found.through, found.cost, first, order[jumps[forward]])
 
 
 def path_pose_ranges(database: Database, transitions: Transitions, ways: PhasePaths, way: int) -> list[tuple[int, int]]:

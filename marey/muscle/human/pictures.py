@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError
+from marey.base import FloatArray, InputError, frozen
 from marey.muscle.human.activations import MuscleTrack
 from marey.muscle.human.arm_reach import ReachResult
 from marey.muscle.muscles.spline import surface_of_mesh
@@ -45,7 +45,7 @@ GAP_M: Final = 0.65  # [m] between figures set side by side
 
 def colour_activations(activations: FloatArray) -> FloatArray:
     """Linear RGB ``(..., 3)`` of activations: grey blue at rest, red at full work."""
-    share = np.clip(np.asarray(activations, dtype=np.float64), 0.0, 1.0)[..., None] ** 0.7
+    share = np.clip(frozen(activations, name="activations"), 0.0, 1.0)[..., None] ** 0.7
     return REST_COLOUR + share * (ACTIVE_COLOUR - REST_COLOUR)
 
 
