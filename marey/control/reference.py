@@ -46,6 +46,9 @@ STOP_S: Final = 0.14  # [s] in which a foot comes to rest before it lands
 FREE_RAD: Final = 0.3  # [rad] a foot that stands on its ball so steeply turns as in the clip
 LEFT_M: Final = 0.015  # [m] a sole whose corners are all higher has left the ground
 LOW_M: Final = 0.003  # [m] points of a clip that are lower touch the ground
+TRIM_S: Final = 0.05  # [s] that is trimmed from either end of a bounce at most
+LANDED_M_S: Final = 1.0  # [m/s] of the lowest point of a foot that has not landed yet
+LEAVING_M_S: Final = 0.6  # [m/s] of one that has left
 FLICKER_S: Final = 0.08  # [s] shorter swings and stances are not steps
 JUMP_RAD_S: Final = 60.0  # [rad/s] no joint of a person turns faster
 BRIDGE_S: Final = 0.08  # [s] before and after a jump that are not trusted
@@ -311,6 +314,8 @@ def prepare_clip(motion: Motion, rate_hz: float) -> Motion:
     for start, stop in find_runs(np.asarray(~down.any(axis=1), dtype=np.bool_)):
         if start > 0 and stop < len(down) and stop - start < short:
             down[start:stop] = down[start - 1]
+    if clip.contacts is None:
+        down = trim_bounces(sole_positions(result, soles), down, rate_hz)
     result = shift_to_floor(result, soles, down)
     feet = [plan_foot(result, soles, side, down[:, side]) for side in range(2)]
     # The body comes down to feet that do not reach the floor; legs that come to their full length leave a kink
@@ -320,6 +325,30 @@ def prepare_clip(motion: Motion, rate_hz: float) -> Motion:
         drop = max(0.0, float(np.percentile(high, SHORT_PERCENT)))
         result = replace(result, root_positions=result.root_positions - (0.0, drop, 0.0))
     return mark_feet(put_feet(smooth_clip(result), feet, down), down)
+
+
+def trim_bounces(points: FloatArray, down: BoolArray, rate_hz: float) -> BoolArray:
+    """Flags ``(F, 2)`` of feet without the ends of stances beside a flight in which the lowest point moves.
+
+    Heights tell a few hundredths of a second too early that a runner's foot has landed, and too late that it has left.
+    """
+    # Speeds (F, 2) [m/s] of the points that are lowest
+    lowest = points[..., 1].argmin(axis=2)[..., None, None]
+    moved = np.take_along_axis(np.gradient(points, axis=0), lowest, axis=2)[:, :, 0]
+    fast = np.linalg.norm(moved, axis=-1) * rate_hz
+    trimmed, most = np.array(down), round(TRIM_S * rate_hz)
+    for side in range(2):
+        for start, stop in find_runs(down[:, side]):
+            first, last = start, stop
+            if start > 0 and not down[start - 1].any():
+                while first < min(start + most, stop - 1) and fast[first, side] > LANDED_M_S:
+                    first += 1
+            if stop < len(down) and not down[stop].any():
+                while last > max(stop - most, first + 1) and fast[last - 1, side] > LEAVING_M_S:
+                    last -= 1
+            trimmed[start:stop, side] = False
+            trimmed[first:last, side] = True
+    return trimmed
 
 
 def mark_feet(motion: Motion, down: BoolArray) -> Motion:

@@ -93,7 +93,10 @@ def stance_features(
     stands = _stance_rows(rows, stance)
     is_normal = (rows.owners >= 0) & (rows.partners < 0)
     gaps = -rows.b * dt
-    far = is_normal & (gaps > STANCE_TOUCH_M) & (gaps + dt * (rows.J @ velocity) > STANCE_TOUCH_M)
+    parts = tuple(f"contact of {part}" for part in bearing)
+    bears = is_normal & np.array([name.startswith(parts) for name in rows.names], dtype=np.bool_)
+    touch = np.where(bears, 3.0 * STANCE_TOUCH_M, STANCE_TOUCH_M)
+    far = is_normal & (gaps > touch) & (gaps + dt * (rows.J @ velocity) > touch)
     # Points of a standing foot that are off the ground come down
     lying = far & stands
     lie = Feature(rows.J[lying], -np.minimum(DOWN * gaps[lying] / dt, DOWN_SPEED), FLAT_WEIGHT)
@@ -105,7 +108,7 @@ def stance_features(
             level = np.concatenate([here.point_jacobian(joint, middle)[[0, 2]], here.angular[joint][1:2] * SOLE_ARM_M])
             landing.append(Feature(level, np.zeros(3), FLAT_WEIGHT))
     # Points within STANCE_TOUCH_M of the ground count as contacts
-    near = is_normal & (gaps > 0.0) & (gaps <= STANCE_TOUCH_M)
+    near = is_normal & (gaps > 0.0) & (gaps <= STANCE_TOUCH_M) & ~bears
     rows = replace(rows, b=np.where(near, -DOWN * gaps / dt, rows.b))
     stuck = ~far & (rows.owners >= 0) & (stands | (rows.partners >= 0))
     # Keep the near rows; rows of friction follow their normal rows to their new numbers
@@ -114,7 +117,6 @@ def stance_features(
     partners = np.where(rows.partners >= 0, numbers[rows.partners], -1)[kept]
     columns = ("J", "b", "lower", "upper", "directions", "owners", "slots", "grips", "priorities")
     picked = {column: getattr(rows, column)[kept] for column in columns}
-    parts = tuple(f"contact of {part}" for part in bearing)
     presses = kept & is_normal & (stands | np.array([name.startswith(parts) for name in rows.names], dtype=np.bool_))
     features = [Feature(rows.J[stuck], rows.b[stuck], STICK_WEIGHT), lie, *landing]
     return replace(rows, partners=partners, names=(), **picked), features, presses[kept]

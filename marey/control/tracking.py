@@ -13,6 +13,7 @@ from marey.base import BoolArray, ConvergenceError, FloatArray, InputError, Resu
 from marey.control.balance import DEFAULT_FALLS, Fall, FallSettings, detect_fall, solve_com_path, trunk_angle
 from marey.control.in_place import make_balance_clip, make_stand
 from marey.control.internal_forces import Controller
+from marey.control.landing_plan import LandingSettings, plan_landings
 from marey.control.reference import SIDES, Reference, find_soles, make_reference, prepare_clip, resample_clip
 from marey.control.stepping import (
     AIR,
@@ -118,6 +119,9 @@ class Tracker:
         grounds = () if simulator.constrainer is None else simulator.constrainer.grounds
         floor = FloorPlanes(tuple(ground for ground in grounds if float(ground.normal[1]) > 0.5))
         self.steps = Footsteps(r, make_schedule(r.corners, r.down, footsteps, dt=r.dt), self._soles, floor, footsteps)
+        self._landings = None
+        if self._sway.is_flight.any():
+            self._landings = plan_landings(r, self._sway, self.steps.schedule, LandingSettings())
         self._moving = np.flatnonzero(np.abs(simulator.mechanics().turns).max(axis=(1, 2)) > 0.0)
         roles = role_map(simulator.body.skeleton)
         legs = joints_below(simulator.body.skeleton, [roles[f"{side}_hip"] for side in SIDES])
@@ -170,7 +174,7 @@ class Tracker:
         points = self._soles.places(here.joints, here.frames)
         self.steps.update(self.frame, points, pivot)
         clip = (self.reference, self._sway, self.frame, self.steps)
-        at = TrackingStep(self.simulator, here, self._before, velocity, *clip, points, self.weights)
+        at = TrackingStep(self.simulator, here, self._before, velocity, *clip, points, self.weights, self._landings)
         self._before = here
         # A figure that stands and is about to lose its balance gives up its posture, and takes it up again slowly
         schedule, i = self.steps.schedule, at.frame

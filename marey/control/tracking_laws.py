@@ -20,6 +20,7 @@ from marey.control.balance import (
     sole_frame,
     sole_target,
 )
+from marey.control.landing_plan import LandingPlan
 from marey.control.reference import SIDES, Reference
 from marey.control.stepping import BALL, EDGE_CORNERS, FLAT, UP, Footsteps, SwingTarget
 from marey.control.tasks import RowsTask
@@ -97,6 +98,7 @@ class TrackingStep:
     steps: Footsteps
     points: FloatArray  # (2, 5, 3) [m] corners of the soles, and toes
     weights: TrackWeights
+    landings: LandingPlan | None = None  # of a clip with flights
 
     @property
     def frame(self) -> int:
@@ -234,6 +236,12 @@ def foot_rows(at: TrackingStep, side: int) -> RowsTask:
         normal = at.steps.floor.normal(place[HORIZONTAL_AXES])
         aim = (frame.inverse() @ SO3.from_two_vectors(UP, normal) @ SO3(r.foot_turns[at.frame, side])).log()
         turn = correct_velocity(pace, spin, *at.rates(r.foot_rates[:, side]), aim)
+        if foot.is_down and at.landings is not None:
+            # The edge that pushes off stays where it is
+            edge = at.steps.soles.corners[side, EDGE_CORNERS[foot.edge]].mean(axis=0)
+            jacobian = here.point_jacobian(joint, edge)
+            shift = np.array([0.0, -at.steps.floor.gaps(at.points)[side, EDGE_CORNERS[foot.edge]].mean() / at.dt, 0.0])
+            shift -= (jacobian - at.before.point_jacobian(joint, edge)) @ at.velocity
         matrix = np.concatenate([jacobian, SOLE_ARM_M * turning])
         return RowsTask(matrix, np.concatenate([shift, SOLE_ARM_M * turn]), weight=w.swing)
     # The edge that holds a foot comes down to its anchor, and the sole is laid on the floor
@@ -272,6 +280,11 @@ def landing_offset(at: TrackingStep, side: int) -> FloatArray:
     base = other.offset if other.is_down else at.steps.offset
     if foot.due >= len(at.reference):  # it never lands
         return base
+    if at.landings is not None:
+        away, drift = at.here.com - at.sway.com[at.frame], at.com_velocity() - at.sway.velocity[at.frame]
+        feet = [one.offset for one in at.steps.feet]
+        state = np.stack([away[HORIZONTAL_AXES], drift[HORIZONTAL_AXES], *feet])
+        return _limit_length(at.landings.foresee(state, at.frame, max(foot.due, at.frame), side), at.weights.longest_step_m)
     left_s = min(max(foot.due - at.step, 0) * at.dt, LONGEST_S)
     # Error (2,) [m] of the capture point e when a foot lands: de/dt = omega (e - u)
     error, sway, last = at.capture_error(), at.sway, len(at.reference) - 1

@@ -335,7 +335,9 @@ def write_contact_rows(
         slot = (p * spheres.joints.shape[0] + s) * SLOTS
         fall = speeds[c, 0] * n[0] + speeds[c, 1] * n[1] + speeds[c, 2] * n[2]
         bound = -gap / dt if gap >= 0.0 else min(-planes.gammas[p] * gap / dt, RECOVERY)
-        touches = gap + dt * fall <= TOUCH_M and mode != FRICTIONLESS and mu > 0.0
+        # Staggered friction is bounded by what presses: a point that is near may have it, whichever way it was to go
+        nearest = gap + dt * min(fall, 0.0) if mode == STAGGERED else gap + dt * fall
+        touches = nearest <= (3.0 * TOUCH_M if mode == STAGGERED else TOUCH_M) and mode != FRICTIONLESS and mu > 0.0
         # Tangents along the slip, and the speed that pulls a standing corner back to its anchor
         u, v, w = speeds[c, 0] - fall * n[0], speeds[c, 1] - fall * n[1], speeds[c, 2] - fall * n[2]
         slip = sqrt(u * u + v * v + w * w)
