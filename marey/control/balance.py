@@ -249,7 +249,9 @@ def find_pushes(heights: FloatArray, is_flight: BoolArray, dt: float, gravity: f
                 (heights[min(b, len(heights) - 1)] - heights[a]) / ((b - a) * dt) + sign * 0.5 * gravity * (b - a) * dt
                 for (a, b), sign in (((start, first), -1.0), ((last, stop), 1.0))
             ]
-            bounce = np.sin(np.pi * since / count)
+            import os
+            tail = float(os.environ.get('TAIL', '0')) / dt
+            bounce = np.sin(np.pi * np.minimum(since / (count - tail), 1.0))
             pushes[first:last] = max(gravity + (speeds[1] - speeds[0]) / (count * dt), 0.0) * bounce / bounce.mean()
             continue
         near = np.minimum(since if lands else np.inf, until if leaves else np.inf) * dt / PUSH_S

@@ -16,6 +16,7 @@ import numpy as np
 from marey.base import FloatArray, frozen
 from marey.control.balance import HORIZONTAL_AXES, CentreOfMassPath
 from marey.control.reference import Reference
+from marey.motion import find_runs
 from marey.control.stepping import AIR, FootSchedule
 
 ERROR, SPEED, FIRST_FOOT = 0, 1, 2  # state: e [m], de/dt [m/s], u of the left and of the right foot [m]
@@ -36,6 +37,11 @@ class LandingPlan:
     growth: FloatArray  # (F, 4, 4) state after each frame
     gains: FloatArray  # (F, 2, 4) [-] u of a foot that lands in a frame per state; zero where none lands
     is_landing: FloatArray  # (F, 2) 1 where a foot lands
+    left: FloatArray  # (F,) frames until the next flight; zero in flight, and where none follows
+
+    def until_flight(self, frame: int) -> float:
+        """Frames until the next flight."""
+        return float(self.left[frame])
 
     def foresee(self, state: FloatArray, frame: int, due: int, side: int) -> FloatArray:
         """Where ``(2,)`` [m] a foot should land in a later frame, off its place in the clip; ``state (4, 2)``."""
@@ -84,4 +90,8 @@ def plan_landings(
             gain = b @ P @ kept / whole
             gains[i, side] = -gain
             P = kept.T @ P @ kept - whole * np.outer(gain, gain)
-    return LandingPlan(*(frozen(values, name="plan") for values in (growth, gains, is_landing)))
+    left = np.zeros(count)
+    for start, stop in find_runs(~path.is_flight):
+        if stop < count:
+            left[start:stop] = stop - np.arange(start, stop)
+    return LandingPlan(*(frozen(values, name="plan") for values in (growth, gains, is_landing, left)))

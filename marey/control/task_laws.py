@@ -74,6 +74,7 @@ def stance_features(
     simulator: Simulator,
     here: Mechanics,
     bearing: tuple[str, ...] = (),
+    reach_m: float = -np.inf,
 ) -> tuple[ConstraintRows, list[Feature], BoolArray]:
     """Contact rows of a figure, features that keep its soles in place, and which rows ``(m,)`` should press.
 
@@ -87,6 +88,7 @@ def stance_features(
         simulator: the figure.
         here: its mechanics.
         bearing: parts of other feet that should press, such as "left_ball".
+        reach_m: that these may be above the ground and come down to it in this step [m].
     """
     velocity = simulator.state.velocity
     # Points that are far from the ground now and after the step carry nothing
@@ -95,7 +97,8 @@ def stance_features(
     gaps = -rows.b * dt
     parts = tuple(f"contact of {part}" for part in bearing)
     bears = is_normal & np.array([name.startswith(parts) for name in rows.names], dtype=np.bool_)
-    touch = np.where(bears, 3.0 * STANCE_TOUCH_M, STANCE_TOUCH_M)
+    reaches = bears & (gaps <= reach_m)
+    touch = np.where(bears, max(reach_m, STANCE_TOUCH_M), STANCE_TOUCH_M)
     far = is_normal & (gaps > touch) & (gaps + dt * (rows.J @ velocity) > touch)
     # Points of a standing foot that are off the ground come down
     lying = far & stands
@@ -108,7 +111,7 @@ def stance_features(
             level = np.concatenate([here.point_jacobian(joint, middle)[[0, 2]], here.angular[joint][1:2] * SOLE_ARM_M])
             landing.append(Feature(level, np.zeros(3), FLAT_WEIGHT))
     # Points within STANCE_TOUCH_M of the ground count as contacts
-    near = is_normal & (gaps > 0.0) & (gaps <= STANCE_TOUCH_M) & ~bears
+    near = is_normal & (gaps > 0.0) & (gaps <= STANCE_TOUCH_M) & ~reaches
     rows = replace(rows, b=np.where(near, -DOWN * gaps / dt, rows.b))
     stuck = ~far & (rows.owners >= 0) & (stands | (rows.partners >= 0))
     # Keep the near rows; rows of friction follow their normal rows to their new numbers

@@ -46,6 +46,7 @@ ALARM_M: Final = (0.05, 0.12)  # [m] errors of the capture point between which a
 STILL_S: Final = 0.5  # [s] in which a clip that stands lifts no foot
 CALM_S: Final = 0.4  # [s] in which it takes it up again
 LEANING_ALARM: Final = 0.8  # [-] of a figure that brings a foot back
+REACH_M: Final = 0.003  # [m] a foot that rolls fast leaves the ground by a millimetre in each step
 LARGEST_SPEED: Final = 200.0  # [m/s], [rad/s] of any coordinate: a figure that is faster has come apart
 LYING_M: Final = 0.003  # [m] a sole whose corners are all lower is laid flat by the controller
 
@@ -122,6 +123,7 @@ class Tracker:
         self._landings = None
         if self._sway.is_flight.any():
             self._landings = plan_landings(r, self._sway, self.steps.schedule, LandingSettings())
+            self.controller.reach_m = REACH_M
         self._moving = np.flatnonzero(np.abs(simulator.mechanics().turns).max(axis=(1, 2)) > 0.0)
         roles = role_map(simulator.body.skeleton)
         legs = joints_below(simulator.body.skeleton, [roles[f"{side}_hip"] for side in SIDES])

@@ -170,6 +170,13 @@ def com_rows(at: TrackingStep) -> RowsTask:
     x, y, z = sway.com[i]
     place = np.array([x, y + at.steps.floor.height(sway.pivot[i] + offset), z]) + np.insert(offset, 1, 0.0)
     target = correct_velocity((h, w.com_per_s), now, wanted, then, place - com)
+    if at.landings is not None:
+        # Height and its speed come back by the push-off: least squared accelerations until then
+        import os
+        left_s = at.landings.until_flight(i) * h
+        if left_s > 0.0:
+            left_s = max(left_s - float(os.environ.get('TAIL', '0')), float(os.environ.get('LEAST', '0.08')))
+            target[1] = now[1] + then[1] - wanted[1] + h * (4.0 / left_s * (wanted[1] - now[1]) + 6.0 / left_s**2 * (place - com)[1])
     target[HORIZONTAL_AXES] = now[HORIZONTAL_AXES] + h * sway.stiffness[i] * (com[HORIZONTAL_AXES] - pivot)
     scale = np.array([1.0, np.sqrt(w.height), 1.0])
     return RowsTask(scale[:, None] * at.here.com_jacobian, scale * target, weight=w.com)
