@@ -222,20 +222,19 @@ def solve_com_path(reference: Reference, mass_kg: float, gravity: float = GRAVIT
     shift[is_flight] = 0.0
     frequency = float(np.sqrt(gravity / max(float(np.mean(com[:, 1])), LEAST_HEIGHT_M)))
     steps: FloatArray = np.diff(path, axis=0) / dt
-    return CentreOfMassPath(
-        path, np.concatenate([steps, steps[-1:]]), pivot, shift, stiffness, frequency, is_flight
-    )
+    return CentreOfMassPath(path, np.concatenate([steps, steps[-1:]]), pivot, shift, stiffness, frequency, is_flight)
 
 
 PUSH_S: Final = 0.12  # [s] in which a push that ends in flight, or a landing, comes from nothing to its whole force
+SPENT_S: Final = 0.02  # [s] before its foot leaves the ground a leg is straight and pushes no more
 SHORT_S: Final = 0.45  # [s] stances between two flights that are shorter are one bounce
 
 
 def find_pushes(heights: FloatArray, is_flight: BoolArray, dt: float, gravity: float) -> FloatArray:
     """Vertical pushes ``(F,)`` [m/s²] on the centre of mass: none in flight, the weight where it stands.
 
-    A stance between two flights is a bounce: half a sine with the momentum that leads from one flight to the other, whose
-    speeds follow from where they begin and end. Smoothed captures push on while the foot is lifted.
+    A stance between two flights is a bounce: half a sine with the momentum that leads from one flight to the other,
+    whose speeds follow from where they begin and end. Smoothed captures push on while the foot is lifted.
     """
     pushes = np.where(is_flight, 0.0, gravity)
     runs = [(0, 0), *find_runs(is_flight), (len(heights), len(heights))]
@@ -249,9 +248,7 @@ def find_pushes(heights: FloatArray, is_flight: BoolArray, dt: float, gravity: f
                 (heights[min(b, len(heights) - 1)] - heights[a]) / ((b - a) * dt) + sign * 0.5 * gravity * (b - a) * dt
                 for (a, b), sign in (((start, first), -1.0), ((last, stop), 1.0))
             ]
-            import os
-            tail = float(os.environ.get('TAIL', '0')) / dt
-            bounce = np.sin(np.pi * np.minimum(since / (count - tail), 1.0))
+            bounce = np.sin(np.pi * np.minimum(since / (count - SPENT_S / dt), 1.0))
             pushes[first:last] = max(gravity + (speeds[1] - speeds[0]) / (count * dt), 0.0) * bounce / bounce.mean()
             continue
         near = np.minimum(since if lands else np.inf, until if leaves else np.inf) * dt / PUSH_S

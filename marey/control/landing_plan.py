@@ -16,8 +16,8 @@ import numpy as np
 from marey.base import FloatArray, frozen
 from marey.control.balance import HORIZONTAL_AXES, CentreOfMassPath
 from marey.control.reference import Reference
-from marey.motion import find_runs
 from marey.control.stepping import AIR, FootSchedule
+from marey.motion import find_runs
 
 ERROR, SPEED, FIRST_FOOT = 0, 1, 2  # state: e [m], de/dt [m/s], u of the left and of the right foot [m]
 
@@ -30,18 +30,17 @@ class LandingSettings:
     end: float = 0.2  # [s] of the squared error of the capture point at the end of the clip
 
 
+DEFAULT_LANDINGS: Final = LandingSettings()
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LandingPlan:
-    """Gains of the landings of a clip, and how errors grow from frame to frame."""
+    """Gains of the landings of a clip, and how errors grow from frame to frame; one for both horizontal axes."""
 
     growth: FloatArray  # (F, 4, 4) state after each frame
     gains: FloatArray  # (F, 2, 4) [-] u of a foot that lands in a frame per state; zero where none lands
     is_landing: FloatArray  # (F, 2) 1 where a foot lands
-    left: FloatArray  # (F,) frames until the next flight; zero in flight, and where none follows
-
-    def until_flight(self, frame: int) -> float:
-        """Frames until the next flight."""
-        return float(self.left[frame])
+    until_flight: FloatArray  # (F,) frames of a stance until its flight; zero in flight, and where none follows
 
     def foresee(self, state: FloatArray, frame: int, due: int, side: int) -> FloatArray:
         """Where ``(2,)`` [m] a foot should land in a later frame, off its place in the clip; ``state (4, 2)``."""
@@ -55,7 +54,7 @@ class LandingPlan:
 
 
 def plan_landings(
-    reference: Reference, path: CentreOfMassPath, schedule: FootSchedule, settings: LandingSettings
+    reference: Reference, path: CentreOfMassPath, schedule: FootSchedule, settings: LandingSettings = DEFAULT_LANDINGS
 ) -> LandingPlan:
     """Plan of all landings of a clip; see the module."""
     count, dt = len(reference), reference.dt
@@ -67,9 +66,8 @@ def plan_landings(
     part = np.where(down.all(axis=1), np.clip(part, 0.0, 1.0), down[:, 1])
     growth = np.tile(np.eye(4), (count, 1, 1))
     pull = np.where(down.any(axis=1), path.stiffness, 0.0) * dt
-    growth[:, SPEED, ERROR], growth[:, SPEED, FIRST_FOOT], growth[:, SPEED, FIRST_FOOT + 1] = (
-        pull, -pull * (1.0 - part), -pull * part,
-    )  # fmt: skip
+    growth[:, SPEED, ERROR] = pull
+    growth[:, SPEED, FIRST_FOOT], growth[:, SPEED, FIRST_FOOT + 1] = -pull * (1.0 - part), -pull * part
     growth[:, ERROR] += dt * growth[:, SPEED]
     is_landing = np.zeros((count, 2))
     is_landing[1:] = down[1:] & ~down[:-1]
@@ -90,8 +88,8 @@ def plan_landings(
             gain = b @ P @ kept / whole
             gains[i, side] = -gain
             P = kept.T @ P @ kept - whole * np.outer(gain, gain)
-    left = np.zeros(count)
+    until_flight = np.zeros(count)
     for start, stop in find_runs(~path.is_flight):
         if stop < count:
-            left[start:stop] = stop - np.arange(start, stop)
-    return LandingPlan(*(frozen(values, name="plan") for values in (growth, gains, is_landing, left)))
+            until_flight[start:stop] = stop - np.arange(start, stop)
+    return LandingPlan(*(frozen(values, name="plan") for values in (growth, gains, is_landing, until_flight)))

@@ -29,6 +29,7 @@ from marey.control.tasks import (
 from marey.kinematics import ComTask, LookAtTask, OrientationTask, PointTask, PoseTask
 from marey.lie import SO3
 from marey.simulate import ConstraintRows, Mechanics, Simulator
+from marey.simulate.contact import NO_REACH_M
 from marey.skeleton import Pose, t_pose
 
 
@@ -74,7 +75,7 @@ def stance_features(
     simulator: Simulator,
     here: Mechanics,
     bearing: tuple[str, ...] = (),
-    reach_m: float = -np.inf,
+    reach_m: float = NO_REACH_M,
 ) -> tuple[ConstraintRows, list[Feature], BoolArray]:
     """Contact rows of a figure, features that keep its soles in place, and which rows ``(m,)`` should press.
 

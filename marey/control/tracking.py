@@ -13,7 +13,7 @@ from marey.base import BoolArray, ConvergenceError, FloatArray, InputError, Resu
 from marey.control.balance import DEFAULT_FALLS, Fall, FallSettings, detect_fall, solve_com_path, trunk_angle
 from marey.control.in_place import make_balance_clip, make_stand
 from marey.control.internal_forces import Controller
-from marey.control.landing_plan import LandingSettings, plan_landings
+from marey.control.landing_plan import plan_landings
 from marey.control.reference import SIDES, Reference, find_soles, make_reference, prepare_clip, resample_clip
 from marey.control.stepping import (
     AIR,
@@ -29,12 +29,21 @@ from marey.control.stepping import (
     make_schedule,
 )
 from marey.control.tasks import ControlTask, Drive
-from marey.control.tracking_laws import SOFT_FACTORS, TrackingStep, TrackWeights, com_rows, foot_rows, turn_rows
+from marey.control.tracking_laws import (
+    FLIGHT_FACTORS,
+    SOFT_FACTORS,
+    TrackingStep,
+    TrackWeights,
+    com_rows,
+    foot_rows,
+    turn_rows,
+)
 from marey.dynamics import Body
 from marey.kinematics import JointLimits, posing_limits
 from marey.models import PGA, PoseModel
 from marey.motion import Motion
 from marey.simulate import Ground, PointForce, Push, Recorder, Simulator, State, forces_at
+from marey.simulate.contact import NO_REACH_M
 from marey.simulate.monitor import joints_below
 from marey.skeleton import Pose, role_map
 
@@ -46,7 +55,7 @@ ALARM_M: Final = (0.05, 0.12)  # [m] errors of the capture point between which a
 STILL_S: Final = 0.5  # [s] in which a clip that stands lifts no foot
 CALM_S: Final = 0.4  # [s] in which it takes it up again
 LEANING_ALARM: Final = 0.8  # [-] of a figure that brings a foot back
-REACH_M: Final = 0.003  # [m] a foot that rolls fast leaves the ground by a millimetre in each step
+REACH_M: Final = 0.003  # [m] a runner's foot rolls so fast that its ball leaves the ground by a millimetre in each step
 LARGEST_SPEED: Final = 200.0  # [m/s], [rad/s] of any coordinate: a figure that is faster has come apart
 LYING_M: Final = 0.003  # [m] a sole whose corners are all lower is laid flat by the controller
 
@@ -120,10 +129,13 @@ class Tracker:
         grounds = () if simulator.constrainer is None else simulator.constrainer.grounds
         floor = FloorPlanes(tuple(ground for ground in grounds if float(ground.normal[1]) > 0.5))
         self.steps = Footsteps(r, make_schedule(r.corners, r.down, footsteps, dt=r.dt), self._soles, floor, footsteps)
-        self._landings = None
+        # A clip with flights: all its landings are planned ahead, and its parts count otherwise
+        self._landings, self.controller.reach_m = None, NO_REACH_M
         if self._sway.is_flight.any():
-            self._landings = plan_landings(r, self._sway, self.steps.schedule, LandingSettings())
+            self._landings = plan_landings(r, self._sway, self.steps.schedule)
             self.controller.reach_m = REACH_M
+            factors = {name: getattr(self.weights, name) * factor for name, factor in FLIGHT_FACTORS.items()}
+            self.weights = replace(self.weights, **factors)
         self._moving = np.flatnonzero(np.abs(simulator.mechanics().turns).max(axis=(1, 2)) > 0.0)
         roles = role_map(simulator.body.skeleton)
         legs = joints_below(simulator.body.skeleton, [roles[f"{side}_hip"] for side in SIDES])

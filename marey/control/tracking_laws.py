@@ -15,6 +15,7 @@ from marey.base import BoolArray, FloatArray, InputError, IntArray
 from marey.control.balance import (
     HORIZONTAL_AXES,
     SOLE_ARM_M,
+    SPENT_S,
     CentreOfMassPath,
     project_into_hull,
     sole_frame,
@@ -71,6 +72,17 @@ class TrackWeights:
             if not (np.isfinite(value) and value >= 0.0):
                 raise InputError(f"{name} is {value}", "Give a finite number that is not negative")
 
+
+FLIGHT_FACTORS: Final = {
+    # In a clip with flights: what turns in the air is not turned back, and legs that catch up with their swing in it
+    # turn the trunk
+    "com": 2.0,
+    "momentum": 5.0,
+    "root": 25.0,
+    "pose": 5.0,
+    "foot_per_s": 0.72,
+}
+LEAST_PUSH_S: Final = 0.08  # [s] in which a push-off takes errors of the height back at the fastest
 
 SOFT_FACTORS: Final = {
     "com": 5.0,
@@ -170,13 +182,11 @@ def com_rows(at: TrackingStep) -> RowsTask:
     x, y, z = sway.com[i]
     place = np.array([x, y + at.steps.floor.height(sway.pivot[i] + offset), z]) + np.insert(offset, 1, 0.0)
     target = correct_velocity((h, w.com_per_s), now, wanted, then, place - com)
-    if at.landings is not None:
-        # Height and its speed come back by the push-off: least squared accelerations until then
-        import os
-        left_s = at.landings.until_flight(i) * h
-        if left_s > 0.0:
-            left_s = max(left_s - float(os.environ.get('TAIL', '0')), float(os.environ.get('LEAST', '0.08')))
-            target[1] = now[1] + then[1] - wanted[1] + h * (4.0 / left_s * (wanted[1] - now[1]) + 6.0 / left_s**2 * (place - com)[1])
+    if at.landings is not None and at.landings.until_flight[i] > 0.0:
+        # Height and its speed come back by the push-off, with the least squared acceleration
+        left_s = max(at.landings.until_flight[i] * h - SPENT_S, LEAST_PUSH_S)
+        late, low = wanted[1] - now[1], place[1] - com[1]
+        target[1] = now[1] + then[1] - wanted[1] + h * (4.0 * late / left_s + 6.0 * low / left_s**2)
     target[HORIZONTAL_AXES] = now[HORIZONTAL_AXES] + h * sway.stiffness[i] * (com[HORIZONTAL_AXES] - pivot)
     scale = np.array([1.0, np.sqrt(w.height), 1.0])
     return RowsTask(scale[:, None] * at.here.com_jacobian, scale * target, weight=w.com)
@@ -291,7 +301,9 @@ def landing_offset(at: TrackingStep, side: int) -> FloatArray:
         away, drift = at.here.com - at.sway.com[at.frame], at.com_velocity() - at.sway.velocity[at.frame]
         feet = [one.offset for one in at.steps.feet]
         state = np.stack([away[HORIZONTAL_AXES], drift[HORIZONTAL_AXES], *feet])
-        return _limit_length(at.landings.foresee(state, at.frame, max(foot.due, at.frame), side), at.weights.longest_step_m)
+        return _limit_length(
+            at.landings.foresee(state, at.frame, max(foot.due, at.frame), side), at.weights.longest_step_m
+        )
     left_s = min(max(foot.due - at.step, 0) * at.dt, LONGEST_S)
     # Error (2,) [m] of the capture point e when a foot lands: de/dt = omega (e - u)
     error, sway, last = at.capture_error(), at.sway, len(at.reference) - 1
