@@ -230,6 +230,12 @@ SPENT_S: Final = 0.02  # [s] before its foot leaves the ground a leg is straight
 SHORT_S: Final = 0.45  # [s] stances between two flights that are shorter are one bounce
 
 
+def has_bounces(is_flight: BoolArray, dt: float) -> bool:
+    """Whether a clip runs: it stands for a short while between two of its flights ``(F,)``."""
+    stances = find_runs(~is_flight)
+    return any(first > 0 and last < len(is_flight) and (last - first) * dt < SHORT_S for first, last in stances)
+
+
 def find_pushes(heights: FloatArray, is_flight: BoolArray, dt: float, gravity: float) -> FloatArray:
     """Vertical pushes ``(F,)`` [m/s²] on the centre of mass: none in flight, the weight where it stands.
 
@@ -237,6 +243,8 @@ def find_pushes(heights: FloatArray, is_flight: BoolArray, dt: float, gravity: f
     whose speeds follow from where they begin and end. Smoothed captures push on while the foot is lifted.
     """
     pushes = np.where(is_flight, 0.0, gravity)
+    if not has_bounces(is_flight, dt):
+        return pushes
     runs = [(0, 0), *find_runs(is_flight), (len(heights), len(heights))]
     for (start, first), (last, stop) in pairwise(runs):
         # Frames since the landing and until the push-off

@@ -10,7 +10,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, frozen, frozen_bools
 from marey.contacts import detect_contacts, feet_down
-from marey.control.balance import HORIZONTAL_AXES, smooth_values, sole_frame, sole_target, solve_com_path
+from marey.control.balance import HORIZONTAL_AXES, has_bounces, smooth_values, sole_frame, sole_target, solve_com_path
 from marey.kinematics import solve_two_bone
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, find_runs, lowpass, resample
@@ -21,7 +21,7 @@ from marey.skeleton import Skeleton, role_map, t_pose
 SIDES: Final = ("left", "right")
 UP: Final = np.array([0.0, 1.0, 0.0])
 SMOOTHING_HZ: Final = 8.0  # faster components are noise of the capture ...
-FLIGHT_HZ: Final = 12.0  # ... and in a clip with flights these are
+RUN_HZ: Final = 12.0  # ... and in a run these are
 MIN_FRAMES: Final = 3  # an acceleration needs three
 ROLLED_RAD: Final = (0.5, -0.25)  # [rad] by which a foot rolls further than in the clip at most: over ball, over heel
 ASTRIDE_M: Final = 0.1  # [m] between hip and ankle, seen from above, from which it does
@@ -161,7 +161,7 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
         )
         for joint, toe in zip(soles.joints, soles.toe_joints, strict=True)
     ]
-    smoothing_hz = FLIGHT_HZ if has_flights(down) else SMOOTHING_HZ
+    smoothing_hz = RUN_HZ if has_bounces(~down.any(axis=1), dt) else SMOOTHING_HZ
     for _ in range(CARRY_ROUNDS):
         reference = pose_clip(clip, source, simulator)
         weight = float(np.linalg.norm(simulator.gravity))
@@ -314,32 +314,36 @@ def prepare_clip(motion: Motion, rate_hz: float) -> Motion:
     # One that touches with its toes alone, while the other stands, is being lifted
     low = points[..., :4].min(axis=2) < points.min(axis=2) + LEFT_M
     down = remove_short_phases(touching & (low | ~(touching & low)[:, ::-1]), short)
-    # A walk has no flights: one foot stays until the other lands, unless both move
-    fast = lowest_speeds(places, rate_hz)
-    for start, stop in find_runs(np.asarray(~down.any(axis=1), dtype=np.bool_)):
-        is_short = start > 0 and stop < len(down) and stop - start < short
-        if is_short and (clip.contacts is not None or fast[start:stop].min(axis=1).max() < LANDED_M_S):
-            down[start:stop] = down[start - 1]
-    if clip.contacts is None:
-        down = trim_bounces(fast, down, rate_hz)
-    if has_flights(down):
-        result = bend_knees(resample_clip(motion, rate_hz, FLIGHT_HZ))
+    # A walk has no flights: one foot stays until the other lands. A run has, unless a foot stays still meanwhile
+    fast, dt = lowest_speeds(places, rate_hz), 1.0 / rate_hz
+    bounces = down if clip.contacts is not None else trim_bounces(fast, fill_gaps(down, short, fast), rate_hz)
+    is_run = has_bounces(~bounces.any(axis=1), dt)
+    down = bounces if is_run and clip.contacts is None else fill_gaps(down, short)
+    if is_run:
+        result = bend_knees(resample_clip(motion, rate_hz, RUN_HZ))
     result = shift_to_floor(result, soles, down)
-    feet = [plan_foot(result, soles, side, down[:, side], has_flights=has_flights(down)) for side in range(2)]
+    feet = [plan_foot(result, soles, side, down[:, side], is_run=is_run) for side in range(2)]
     # The body comes down to feet that do not reach the floor; legs that come to their full length leave a kink
     for _ in range(GROUNDING_ROUNDS):
         result = put_feet(result, feet, down)
         high = sole_positions(result, soles)[..., 1].min(axis=-1)[down] if down.any() else np.zeros(1)
         drop = max(0.0, float(np.percentile(high, SHORT_PERCENT)))
         result = replace(result, root_positions=result.root_positions - (0.0, drop, 0.0))
-    smoothing_hz = FLIGHT_HZ if has_flights(down) else SMOOTHING_HZ
+    smoothing_hz = RUN_HZ if is_run else SMOOTHING_HZ
     return mark_feet(put_feet(smooth_clip(result, smoothing_hz), feet, down), down)
 
 
-def has_flights(down: BoolArray) -> bool:
-    """Whether feet ``(F, 2)`` are both off the ground in between."""
-    flights = find_runs(np.asarray(~down.any(axis=1), dtype=np.bool_))
-    return any(start > 0 or stop < len(down) for start, stop in flights)
+def fill_gaps(down: BoolArray, short: int, fast: FloatArray | None = None) -> BoolArray:
+    """Flags ``(F, 2)`` in which the feet that stand stay through gaps of fewer than some frames.
+
+    With speeds ``(F, 2)`` [m/s] of their lowest points, only where one foot is slow in all frames of the gap.
+    """
+    filled = np.array(down)
+    for start, stop in find_runs(np.asarray(~down.any(axis=1), dtype=np.bool_)):
+        is_still = fast is None or fast[start:stop].min(axis=1).max() < LANDED_M_S
+        if start > 0 and stop < len(down) and stop - start < short and is_still:
+            filled[start:stop] = down[start - 1]
+    return filled
 
 
 def lowest_speeds(places: FloatArray, rate_hz: float) -> FloatArray:
@@ -381,7 +385,7 @@ def mark_feet(motion: Motion, down: BoolArray) -> Motion:
     return replace(motion, contacts=Contacts(names, np.repeat(down, 2, axis=1)))
 
 
-def plan_foot(motion: Motion, soles: Soles, side: int, down: BoolArray, *, has_flights: bool) -> FootPath:
+def plan_foot(motion: Motion, soles: Soles, side: int, down: BoolArray, *, is_run: bool) -> FootPath:
     """Path of an ankle whose sole stays where it stands: it rolls over its heel, lies flat, and rolls over its ball.
 
     A captured foot that stands slides by centimetres and is level to a few degrees; a simulated one does neither, so
@@ -459,7 +463,7 @@ def plan_foot(motion: Motion, soles: Soles, side: int, down: BoolArray, *, has_f
         foot, at = SO3.exp(tilts[start:stop]) @ turns[start:stop], places[start:stop] + shifts[start:stop]
         low = np.min([(foot @ corner + at)[:, 1] for corner in corners], axis=0)
         clearance_m, width = CLEARANCE_M, 0
-        if has_flights:
+        if is_run:
             low = np.minimum(low, (foot @ tips[start:stop] + at)[:, 1] - soles.toe_radius_m)
             clearance_m, width = RUN_CLEARANCE_M, round(RAMP_S * motion.rate_hz / 2.0)
         steps = np.arange(stop - start)

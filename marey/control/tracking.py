@@ -10,7 +10,15 @@ from typing import Final, Literal, TypedDict, Unpack
 import numpy as np
 
 from marey.base import BoolArray, ConvergenceError, FloatArray, InputError, Result
-from marey.control.balance import DEFAULT_FALLS, Fall, FallSettings, detect_fall, solve_com_path, trunk_angle
+from marey.control.balance import (
+    DEFAULT_FALLS,
+    Fall,
+    FallSettings,
+    detect_fall,
+    has_bounces,
+    solve_com_path,
+    trunk_angle,
+)
 from marey.control.in_place import make_balance_clip, make_stand
 from marey.control.internal_forces import Controller
 from marey.control.landing_plan import plan_landings
@@ -30,7 +38,7 @@ from marey.control.stepping import (
 )
 from marey.control.tasks import ControlTask, Drive
 from marey.control.tracking_laws import (
-    FLIGHT_FACTORS,
+    RUN_FACTORS,
     SOFT_FACTORS,
     TrackingStep,
     TrackWeights,
@@ -129,12 +137,12 @@ class Tracker:
         grounds = () if simulator.constrainer is None else simulator.constrainer.grounds
         floor = FloorPlanes(tuple(ground for ground in grounds if float(ground.normal[1]) > 0.5))
         self.steps = Footsteps(r, make_schedule(r.corners, r.down, footsteps, dt=r.dt), self._soles, floor, footsteps)
-        # A clip with flights: all its landings are planned ahead, and its parts count otherwise
+        # A run: all its landings are planned ahead, and its parts count otherwise
         self._landings, self.controller.reach_m = None, NO_REACH_M
-        if self._sway.is_flight.any():
+        if has_bounces(self._sway.is_flight, r.dt):
             self._landings = plan_landings(r, self._sway, self.steps.schedule)
             self.controller.reach_m = REACH_M
-            factors = {name: getattr(self.weights, name) * factor for name, factor in FLIGHT_FACTORS.items()}
+            factors = {name: getattr(self.weights, name) * factor for name, factor in RUN_FACTORS.items()}
             self.weights = replace(self.weights, **factors)
         self._moving = np.flatnonzero(np.abs(simulator.mechanics().turns).max(axis=(1, 2)) > 0.0)
         roles = role_map(simulator.body.skeleton)

@@ -73,8 +73,8 @@ class TrackWeights:
                 raise InputError(f"{name} is {value}", "Give a finite number that is not negative")
 
 
-FLIGHT_FACTORS: Final = {
-    # In a clip with flights: what turns in the air is not turned back, and legs that catch up with their swing in it
+RUN_FACTORS: Final = {
+    # In a run: what turns in the air is not turned back, and legs that catch up with their swing in it
     # turn the trunk
     "com": 2.0,
     "momentum": 5.0,
@@ -110,7 +110,7 @@ class TrackingStep:
     steps: Footsteps
     points: FloatArray  # (2, 5, 3) [m] corners of the soles, and toes
     weights: TrackWeights
-    landings: LandingPlan | None = None  # of a clip with flights
+    landings: LandingPlan | None = None  # of a run
 
     @property
     def frame(self) -> int:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pytest
 
 import marey
-from marey.control import solve_tracking
+from marey.control import Reference, solve_tracking
 from marey.control.balance import CentreOfMassPath, find_pushes
 from marey.control.landing_plan import FIRST_FOOT, LandingPlan, plan_landings
 from marey.control.reference import trim_bounces
@@ -24,7 +23,8 @@ STANCE, FLIGHT = 24, 12  # frames
 
 def run_in_place(steps: int) -> tuple[np.ndarray, np.ndarray]:
     """Heights ``(F,)`` [m] and feet down ``(F, 2)`` of a bouncing runner; flights are ballistic, feet alternate."""
-    down, heights = [], []
+    down: list[list[bool]] = []
+    heights: list[float] = []
     half = 0.5 * FLIGHT * DT * GRAVITY  # [m/s] of the take-off
     for n in range(steps):
         for i in range(STANCE):
@@ -34,6 +34,18 @@ def run_in_place(steps: int) -> tuple[np.ndarray, np.ndarray]:
             down.append([False, False])
             heights.append(0.95 + half * i * DT - 0.5 * GRAVITY * (i * DT) ** 2)
     return np.array(heights), np.array(down, dtype=np.bool_)
+
+
+class Clip:
+    """What the plan reads of a clip."""
+
+    dt = DT
+
+    def __init__(self, soles: np.ndarray) -> None:
+        self.soles = soles
+
+    def __len__(self) -> int:
+        return len(self.soles)
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +59,7 @@ def plan() -> LandingPlan:
     path = CentreOfMassPath(
         np.zeros((count, 3)), np.zeros((count, 3)), level, level, stiffness, 3.2, np.asarray(~down.any(axis=1))
     )
-    reference = SimpleNamespace(dt=DT, soles=np.zeros((count, 2, 3)))
-    reference = cast(Any, type("Clip", (), {"__len__": lambda _: count, **vars(reference)})())
-    return plan_landings(reference, path, make_schedule(corners, down))
+    return plan_landings(cast(Reference, Clip(np.zeros((count, 2, 3)))), path, make_schedule(corners, down))
 
 
 def play(plan: LandingPlan, state: np.ndarray, scale: float = 1.0) -> tuple[float, np.ndarray]:
@@ -92,7 +102,7 @@ def test_pushes_of_a_bounce_carry_the_weight_over_a_whole_step() -> None:
     assert not pushes[flies].any()
     # Momentum: from one stance to the next, force times time is weight times time
     step = STANCE + FLIGHT
-    assert pushes[step : 2 * step].sum() == pytest.approx(GRAVITY * step, rel=0.06)  # heights are sampled
+    assert abs(pushes[step : 2 * step].sum() / (GRAVITY * step) - 1.0) < 0.06  # heights are sampled
     assert pushes[step] < 0.2 * pushes[step : 2 * step].max()  # it begins at nothing ...
     assert pushes[step + STANCE - 1] < 0.2 * pushes[step : 2 * step].max()  # ... and ends so
 
