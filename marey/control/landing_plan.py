@@ -71,23 +71,23 @@ def plan_landings(
     growth[:, ERROR] += dt * growth[:, SPEED]
     is_landing = np.zeros((count, 2))
     is_landing[1:] = down[1:] & ~down[:-1]
-    # Riccati's recursion, from the end: cost z^T P z of a state z
+    # Riccati's recursion, from the end: price z^T P z of a state z, with P the prices
     gains = np.zeros((count, 2, 4))
     capture = np.array([1.0, 1.0 / path.frequency, 0.0, 0.0])
     running = dt * np.diag([1.0, path.frequency**-2, 0.0, 0.0])
-    P = settings.end * np.outer(capture, capture) + running
+    prices = settings.end * np.outer(capture, capture) + running
     for i in range(count - 1, -1, -1):
         if i < count - 1:
-            P = running + growth[i].T @ P @ growth[i]
+            prices = running + growth[i].T @ prices @ growth[i]
         for side in np.flatnonzero(is_landing[i]):
             # u of this foot is chosen: z' = S z + b u, least (z')^T P z' + step u^2
             b = np.zeros(4)
             b[FIRST_FOOT + side] = 1.0
             kept = np.eye(4) - np.outer(b, b)
-            whole = float(b @ P @ b) + settings.step
-            gain = b @ P @ kept / whole
+            whole = float(b @ prices @ b) + settings.step
+            gain = b @ prices @ kept / whole
             gains[i, side] = -gain
-            P = kept.T @ P @ kept - whole * np.outer(gain, gain)
+            prices = kept.T @ prices @ kept - whole * np.outer(gain, gain)
     until_flight = np.zeros(count)
     for start, stop in find_runs(~path.is_flight):
         if stop < count:

@@ -161,7 +161,7 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
         )
         for joint, toe in zip(soles.joints, soles.toe_joints, strict=True)
     ]
-    smoothing_hz = RUN_HZ if has_bounces(~down.any(axis=1), dt) else SMOOTHING_HZ
+    smoothing_hz = RUN_HZ if has_bounces(np.asarray(~down.any(axis=1), dtype=np.bool_), dt) else SMOOTHING_HZ
     for _ in range(CARRY_ROUNDS):
         reference = pose_clip(clip, source, simulator)
         weight = float(np.linalg.norm(simulator.gravity))
@@ -317,7 +317,7 @@ def prepare_clip(motion: Motion, rate_hz: float) -> Motion:
     # A walk has no flights: one foot stays until the other lands. A run has, unless a foot stays still meanwhile
     fast, dt = lowest_speeds(places, rate_hz), 1.0 / rate_hz
     bounces = down if clip.contacts is not None else trim_bounces(fast, fill_gaps(down, short, fast), rate_hz)
-    is_run = has_bounces(~bounces.any(axis=1), dt)
+    is_run = has_bounces(np.asarray(~bounces.any(axis=1), dtype=np.bool_), dt)
     down = bounces if is_run and clip.contacts is None else fill_gaps(down, short)
     if is_run:
         result = bend_knees(resample_clip(motion, rate_hz, RUN_HZ))
