@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from math import acos, radians
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError
+from marey.base import BoolArray, FloatArray, InputError
 from marey.dynamics import GRAVITY
+from marey.motion import find_runs
 from marey.numerics import convex_hull
 from marey.simulate import Mechanics, Simulator, State, contact_spheres
 from marey.simulate.monitor import joints_below
@@ -142,6 +144,7 @@ class CentreOfMassPath:
     shift: FloatArray  # (F, 2) [m] from the pivot to where the ground pushes
     stiffness: FloatArray  # (F,) [1/s²] omega²: (g + vertical acceleration) / height
     frequency: float  # [1/s] of the whole clip, for the capture point
+    is_flight: BoolArray  # (F,) frames in which nothing bears the figure
 
     def capture(self, i: int) -> FloatArray:
         r"""Capture point ``(2,)`` [m] of a frame, :math:`c + \dot c/\omega`: where a stop would need support."""
@@ -176,7 +179,7 @@ def solve_com_path(reference: Reference, mass_kg: float, gravity: float = GRAVIT
         weights[[0, -1]] = END_WEIGHT
         # Weights of the accelerations of inner frames, and what they should be
         stiff = np.where(is_flight[1:-1], FLIGHT_WEIGHT, (2.0 * np.pi * HEIGHT_HZ) ** -4) / dt**4
-        wanted = np.where(is_flight[1:-1], -gravity * dt**2, 0.0)
+        wanted = dt**2 * (find_pushes(heights, is_flight, dt, gravity)[1:-1] - gravity)
         # Normal equations of second differences (1, -2, 1): five bands, upper form
         bands, known = np.zeros((3, count)), weights * heights
         bands[2] = weights
@@ -219,7 +222,46 @@ def solve_com_path(reference: Reference, mass_kg: float, gravity: float = GRAVIT
     shift[is_flight] = 0.0
     frequency = float(np.sqrt(gravity / max(float(np.mean(com[:, 1])), LEAST_HEIGHT_M)))
     steps: FloatArray = np.diff(path, axis=0) / dt
-    return CentreOfMassPath(path, np.concatenate([steps, steps[-1:]]), pivot, shift, stiffness, frequency)
+    return CentreOfMassPath(path, np.concatenate([steps, steps[-1:]]), pivot, shift, stiffness, frequency, is_flight)
+
+
+PUSH_S: Final = 0.12  # [s] in which a push that ends in flight, or a landing, comes from nothing to its whole force
+SPENT_S: Final = 0.02  # [s] before its foot leaves the ground a leg is straight and pushes no more
+SHORT_S: Final = 0.45  # [s] stances between two flights that are shorter are one bounce
+
+
+def has_bounces(is_flight: BoolArray, dt: float) -> bool:
+    """Whether a clip runs: it stands for a short while between two of its flights ``(F,)``."""
+    stances = find_runs(~is_flight)
+    return any(first > 0 and last < len(is_flight) and (last - first) * dt < SHORT_S for first, last in stances)
+
+
+def find_pushes(heights: FloatArray, is_flight: BoolArray, dt: float, gravity: float) -> FloatArray:
+    """Vertical pushes ``(F,)`` [m/s²] on the centre of mass: none in flight, the weight where it stands.
+
+    A stance between two flights is a bounce: half a sine with the momentum that leads from one flight to the other,
+    whose speeds follow from where they begin and end. Smoothed captures push on while the foot is lifted.
+    """
+    pushes = np.where(is_flight, 0.0, gravity)
+    if not has_bounces(is_flight, dt):
+        return pushes
+    runs = [(0, 0), *find_runs(is_flight), (len(heights), len(heights))]
+    for (start, first), (last, stop) in pairwise(runs):
+        # Frames since the landing and until the push-off
+        count = last - first
+        since, until = np.arange(count) + 0.5, count - 0.5 - np.arange(count)
+        lands, leaves = start < first, last < stop
+        if lands and leaves and count * dt < SHORT_S:
+            speeds = [
+                (heights[min(b, len(heights) - 1)] - heights[a]) / ((b - a) * dt) + sign * 0.5 * gravity * (b - a) * dt
+                for (a, b), sign in (((start, first), -1.0), ((last, stop), 1.0))
+            ]
+            bounce = np.sin(np.pi * np.minimum(since / (count - SPENT_S / dt), 1.0))
+            pushes[first:last] = max(gravity + (speeds[1] - speeds[0]) / (count * dt), 0.0) * bounce / bounce.mean()
+            continue
+        near = np.minimum(since if lands else np.inf, until if leaves else np.inf) * dt / PUSH_S
+        pushes[first:last] = gravity * np.sin(0.5 * np.pi * np.minimum(near, 1.0))
+    return pushes
 
 
 def smooth_values(values: FloatArray, width: int) -> FloatArray:

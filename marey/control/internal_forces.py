@@ -34,6 +34,7 @@ from marey.dynamics import Body
 from marey.numerics import SolveStatus
 from marey.simulate import PointForce, Simulator, State, StepSystem
 from marey.simulate.constrained_step import make_rows
+from marey.simulate.contact import NO_REACH_M
 from marey.skeleton import NO_PARENT, Pose, role_map
 
 if TYPE_CHECKING:
@@ -233,6 +234,7 @@ class Controller(TaskController[ControlReport]):
             raise InputError(f"slack_speed is {slack_speed}", "Give a speed above zero; infinity is one")
         self.stance, self.slack_speed = stance, slack_speed
         self.bearing: tuple[str, ...] = ()  # parts of other feet that should press, such as "left_ball"
+        self.reach_m = NO_REACH_M  # [m] that they may be above the ground and are brought down to it in one step
         super().__init__(simulator, tasks)
 
     @property
@@ -260,8 +262,10 @@ class Controller(TaskController[ControlReport]):
         # Contacts, limits and pins of the step, with friction as bounds on tangential impulses
         rows, figure = make_rows(np.zeros((0, known.rhs.size)), np.zeros(0), is_equality=True, name=""), self.simulator
         if figure.constrainer is not None:
-            rows = figure.constrainer.rows(here, figure.state, dt, figure.memory, friction="staggered")
-        rows, standing, expected = stance_features(rows, self._stance, dt, figure, here, self.bearing)
+            rows = figure.constrainer.rows(
+                here, figure.state, dt, figure.memory, friction="staggered", reach_m=self.reach_m
+            )
+        rows, standing, expected = stance_features(rows, self._stance, dt, figure, here, self.bearing, self.reach_m)
         # Damping of joints that no task controls
         turns = here.turns.reshape(-1, here.turns.shape[2])
         matrix = np.concatenate([np.zeros((len(turns), ROOT_SIZE)), turns], axis=1)

@@ -10,7 +10,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, frozen, frozen_bools
 from marey.contacts import detect_contacts, feet_down
-from marey.control.balance import HORIZONTAL_AXES, smooth_values, sole_frame, sole_target, solve_com_path
+from marey.control.balance import HORIZONTAL_AXES, has_bounces, smooth_values, sole_frame, sole_target, solve_com_path
 from marey.kinematics import solve_two_bone
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, find_runs, lowpass, resample
@@ -20,7 +20,8 @@ from marey.skeleton import Skeleton, role_map, t_pose
 
 SIDES: Final = ("left", "right")
 UP: Final = np.array([0.0, 1.0, 0.0])
-SMOOTHING_HZ: Final = 8.0  # faster components are noise of the capture
+SMOOTHING_HZ: Final = 8.0  # faster components are noise of the capture ...
+RUN_HZ: Final = 12.0  # ... and in a run these are
 MIN_FRAMES: Final = 3  # an acceleration needs three
 ROLLED_RAD: Final = (0.5, -0.25)  # [rad] by which a foot rolls further than in the clip at most: over ball, over heel
 ASTRIDE_M: Final = 0.1  # [m] between hip and ankle, seen from above, from which it does
@@ -33,6 +34,7 @@ REACH: Final = 0.99  # [-] of a leg that stands: a straight one can neither push
 DROP_S: Final = 0.1  # [s] over which a body is lowered for it
 CARRY_ROUNDS: Final = 3  # of moving a body onto a path that its soles can carry
 CLEARANCE_M: Final = 0.015  # [m] of a swinging sole above the floor ...
+RUN_CLEARANCE_M: Final = 0.03  # [m] likewise, of a runner's foot and toes
 RAMP_S: Final = 0.08  # [s] ... but for this time at both ends of its swing
 FLAT_RAD: Final = 0.15  # [rad] a sole with less pitch is about flat
 LEVEL_PERCENT: Final = 60.0  # of its pitch then: it lies flat before its heel rises
@@ -46,6 +48,9 @@ STOP_S: Final = 0.14  # [s] in which a foot comes to rest before it lands
 FREE_RAD: Final = 0.3  # [rad] a foot that stands on its ball so steeply turns as in the clip
 LEFT_M: Final = 0.015  # [m] a sole whose corners are all higher has left the ground
 LOW_M: Final = 0.003  # [m] points of a clip that are lower touch the ground
+TRIM_S: Final = 0.05  # [s] that is trimmed from either end of a bounce at most
+LANDED_M_S: Final = 1.0  # [m/s] of the lowest point of a foot that has not landed yet
+LEAVING_M_S: Final = 0.6  # [m/s] of one that has left
 FLICKER_S: Final = 0.08  # [s] shorter swings and stances are not steps
 JUMP_RAD_S: Final = 60.0  # [rad/s] no joint of a person turns faster
 BRIDGE_S: Final = 0.08  # [s] before and after a jump that are not trusted
@@ -156,6 +161,7 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
         )
         for joint, toe in zip(soles.joints, soles.toe_joints, strict=True)
     ]
+    smoothing_hz = RUN_HZ if has_bounces(np.asarray(~down.any(axis=1), dtype=np.bool_), dt) else SMOOTHING_HZ
     for _ in range(CARRY_ROUNDS):
         reference = pose_clip(clip, source, simulator)
         weight = float(np.linalg.norm(simulator.gravity))
@@ -174,10 +180,10 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
         padded = np.pad(drops, width, mode="edge")
         highest = np.max([padded[n : n + len(drops)] for n in range(2 * width + 1)], axis=0)
         offsets[:, 1] -= smooth_values(highest, width)
-        moved = smooth_clip(replace(clip, root_positions=clip.root_positions + offsets))
+        moved = smooth_clip(replace(clip, root_positions=clip.root_positions + offsets), smoothing_hz)
         clip = replace(put_feet(moved, feet, down), contacts=clip.contacts)
     # Legs that come to their full length leave a kink
-    return pose_clip(smooth_clip(clip), source, simulator)
+    return pose_clip(smooth_clip(clip, smoothing_hz), source, simulator)
 
 
 def find_leg(motion: Motion, side: str) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -303,23 +309,74 @@ def prepare_clip(motion: Motion, rate_hz: float) -> Motion:
     soles, result = find_soles(clip.skeleton), bend_knees(clip)
     # Feet that bear the figure, from feet that touch; without flicker
     touching = feet_down(contacts)
-    points, short = sole_positions(result, soles)[..., 1], round(FLICKER_S * result.rate_hz)
+    places, short = sole_positions(result, soles), round(FLICKER_S * result.rate_hz)
+    points = places[..., 1]
     # One that touches with its toes alone, while the other stands, is being lifted
     low = points[..., :4].min(axis=2) < points.min(axis=2) + LEFT_M
     down = remove_short_phases(touching & (low | ~(touching & low)[:, ::-1]), short)
-    # A walk has no flights: one foot stays until the other lands
-    for start, stop in find_runs(np.asarray(~down.any(axis=1), dtype=np.bool_)):
-        if start > 0 and stop < len(down) and stop - start < short:
-            down[start:stop] = down[start - 1]
+    # A walk has no flights: one foot stays until the other lands. A run has, unless a foot stays still meanwhile
+    fast, dt = lowest_speeds(places, rate_hz), 1.0 / rate_hz
+    bounces = down if clip.contacts is not None else trim_bounces(fast, fill_gaps(down, short, fast), rate_hz)
+    is_run = has_bounces(np.asarray(~bounces.any(axis=1), dtype=np.bool_), dt)
+    down = bounces if is_run and clip.contacts is None else fill_gaps(down, short)
+    if is_run:
+        result = bend_knees(resample_clip(motion, rate_hz, RUN_HZ))
     result = shift_to_floor(result, soles, down)
-    feet = [plan_foot(result, soles, side, down[:, side]) for side in range(2)]
+    feet = [plan_foot(result, soles, side, down[:, side], is_run=is_run) for side in range(2)]
     # The body comes down to feet that do not reach the floor; legs that come to their full length leave a kink
     for _ in range(GROUNDING_ROUNDS):
         result = put_feet(result, feet, down)
         high = sole_positions(result, soles)[..., 1].min(axis=-1)[down] if down.any() else np.zeros(1)
         drop = max(0.0, float(np.percentile(high, SHORT_PERCENT)))
         result = replace(result, root_positions=result.root_positions - (0.0, drop, 0.0))
-    return mark_feet(put_feet(smooth_clip(result), feet, down), down)
+    smoothing_hz = RUN_HZ if is_run else SMOOTHING_HZ
+    return mark_feet(put_feet(smooth_clip(result, smoothing_hz), feet, down), down)
+
+
+def fill_gaps(down: BoolArray, short: int, fast: FloatArray | None = None) -> BoolArray:
+    """Flags ``(F, 2)`` in which the feet that stand stay through gaps of fewer than some frames.
+
+    With speeds ``(F, 2)`` [m/s] of their lowest points, only where one foot is slow in all frames of the gap.
+    """
+    filled = np.array(down)
+    for start, stop in find_runs(np.asarray(~down.any(axis=1), dtype=np.bool_)):
+        is_still = fast is None or fast[start:stop].min(axis=1).max() < LANDED_M_S
+        if start > 0 and stop < len(down) and stop - start < short and is_still:
+            filled[start:stop] = down[start - 1]
+    return filled
+
+
+def lowest_speeds(places: FloatArray, rate_hz: float) -> FloatArray:
+    """Speeds ``(F, 2)`` [m/s] of the point of each foot that is lowest; ``places (F, 2, 5, 3)`` [m]."""
+    lowest = places[..., 1].argmin(axis=2)[..., None, None]
+    moved = np.take_along_axis(np.gradient(places, axis=0), lowest, axis=2)[:, :, 0]
+    return np.linalg.norm(moved, axis=-1) * rate_hz
+
+
+def trim_bounces(fast: FloatArray, down: BoolArray, rate_hz: float) -> BoolArray:
+    """Flags ``(F, 2)`` of feet without the ends of stances, beside a flight, in which the lowest point moves.
+
+    Heights tell a few hundredths of a second too early that a runner's foot has landed, and too late that it has left.
+
+    Args:
+        fast: speeds ``(F, 2)`` [m/s] of the lowest point of each foot.
+        down: feet on the ground ``(F, 2)``.
+        rate_hz: frames per second.
+    """
+    trimmed, most, alone = np.array(down), round(TRIM_S * rate_hz), ~down[:, ::-1]
+    for side in range(2):
+        for start, stop in find_runs(down[:, side]):
+            # Frames at both ends in which nothing else bears and this foot moves
+            moving, bears = fast[start:stop, side], alone[start:stop, side]
+            first, last = (
+                min(int(np.argmin(flags)), most)
+                for flags in (bears & (moving > LANDED_M_S), (bears & (moving > LEAVING_M_S))[::-1])
+            )
+            if start > 0:
+                trimmed[start : start + first, side] = False
+            if stop < len(down):
+                trimmed[stop - last : stop, side] = False
+    return trimmed
 
 
 def mark_feet(motion: Motion, down: BoolArray) -> Motion:
@@ -328,7 +385,7 @@ def mark_feet(motion: Motion, down: BoolArray) -> Motion:
     return replace(motion, contacts=Contacts(names, np.repeat(down, 2, axis=1)))
 
 
-def plan_foot(motion: Motion, soles: Soles, side: int, down: BoolArray) -> FootPath:
+def plan_foot(motion: Motion, soles: Soles, side: int, down: BoolArray, *, is_run: bool) -> FootPath:
     """Path of an ankle whose sole stays where it stands: it rolls over its heel, lies flat, and rolls over its ball.
 
     A captured foot that stands slides by centimetres and is level to a few degrees; a simulated one does neither, so
@@ -405,9 +462,18 @@ def plan_foot(motion: Motion, soles: Soles, side: int, down: BoolArray) -> FootP
                 shifts[n + towards * steps] += bump if towards < 0 else -bump
         foot, at = SO3.exp(tilts[start:stop]) @ turns[start:stop], places[start:stop] + shifts[start:stop]
         low = np.min([(foot @ corner + at)[:, 1] for corner in corners], axis=0)
+        clearance_m, width = CLEARANCE_M, 0
+        if is_run:
+            low = np.minimum(low, (foot @ tips[start:stop] + at)[:, 1] - soles.toe_radius_m)
+            clearance_m, width = RUN_CLEARANCE_M, round(RAMP_S * motion.rate_hz / 2.0)
         steps = np.arange(stop - start)
         ramp = np.clip(np.minimum(steps, steps[::-1]) / (RAMP_S * motion.rate_hz), 0.0, 1.0)
-        lifts = np.maximum(CLEARANCE_M * ramp - low, 0.0)
+        lifts = np.maximum(clearance_m * ramp - low, 0.0)
+        if width and stop - start > 2 * width:
+            # What is smoothed afterwards stays clear
+            padded = np.pad(lifts, width, mode="edge")
+            highest = np.max([padded[n : n + len(lifts)] for n in range(2 * width + 1)], axis=0)
+            lifts = smooth_values(highest, width) * np.minimum(1.0, 2.0 * ramp)
         shifts[start:stop, 1] += np.convolve(np.pad(lifts, 2, mode="edge"), (0.1, 0.25, 0.3, 0.25, 0.1), mode="valid")
     # Swings run ahead a little towards their ends: a foot is over its place before it comes down
     paths, frames_n = places + shifts, np.arange(len(motion))
@@ -448,9 +514,9 @@ def bend_knees(motion: Motion) -> Motion:
     return result
 
 
-def resample_clip(motion: Motion, rate_hz: float) -> Motion:
+def resample_clip(motion: Motion, rate_hz: float, smoothing_hz: float = SMOOTHING_HZ) -> Motion:
     """Smooth clip at a rate; contacts that it has are kept."""
-    calm = smooth_clip(level_toes(bridge_jumps(motion)))
+    calm = smooth_clip(level_toes(bridge_jumps(motion)), smoothing_hz)
     return calm if calm.rate_hz == rate_hz else resample(calm, rate_hz)
 
 
@@ -474,9 +540,9 @@ def bridge_jumps(motion: Motion) -> Motion:
     return replace(motion, rotations=SO3(wxyz)) if (speeds > JUMP_RAD_S).any() else motion
 
 
-def smooth_clip(motion: Motion) -> Motion:
-    """Clip without what is faster than ``SMOOTHING_HZ``, if it has enough frames."""
-    return lowpass(motion, SMOOTHING_HZ) if motion.rate_hz > 2.5 * SMOOTHING_HZ and len(motion) > 30 else motion
+def smooth_clip(motion: Motion, smoothing_hz: float = SMOOTHING_HZ) -> Motion:
+    """Clip without what is faster than a frequency, if it has enough frames."""
+    return lowpass(motion, smoothing_hz) if motion.rate_hz > 2.5 * smoothing_hz and len(motion) > 30 else motion
 
 
 def level_toes(motion: Motion) -> Motion:

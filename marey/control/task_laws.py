@@ -29,6 +29,7 @@ from marey.control.tasks import (
 from marey.kinematics import ComTask, LookAtTask, OrientationTask, PointTask, PoseTask
 from marey.lie import SO3
 from marey.simulate import ConstraintRows, Mechanics, Simulator
+from marey.simulate.contact import NO_REACH_M
 from marey.skeleton import Pose, t_pose
 
 
@@ -74,6 +75,7 @@ def stance_features(
     simulator: Simulator,
     here: Mechanics,
     bearing: tuple[str, ...] = (),
+    reach_m: float = NO_REACH_M,
 ) -> tuple[ConstraintRows, list[Feature], BoolArray]:
     """Contact rows of a figure, features that keep its soles in place, and which rows ``(m,)`` should press.
 
@@ -87,13 +89,18 @@ def stance_features(
         simulator: the figure.
         here: its mechanics.
         bearing: parts of other feet that should press, such as "left_ball".
+        reach_m: that these may be above the ground and come down to it in this step [m].
     """
     velocity = simulator.state.velocity
     # Points that are far from the ground now and after the step carry nothing
     stands = _stance_rows(rows, stance)
     is_normal = (rows.owners >= 0) & (rows.partners < 0)
     gaps = -rows.b * dt
-    far = is_normal & (gaps > STANCE_TOUCH_M) & (gaps + dt * (rows.J @ velocity) > STANCE_TOUCH_M)
+    parts = tuple(f"contact of {part}" for part in bearing)
+    bears = is_normal & np.array([name.startswith(parts) for name in rows.names], dtype=np.bool_)
+    reaches = bears & (gaps <= reach_m)
+    touch = np.where(bears, max(reach_m, STANCE_TOUCH_M), STANCE_TOUCH_M)
+    far = is_normal & (gaps > touch) & (gaps + dt * (rows.J @ velocity) > touch)
     # Points of a standing foot that are off the ground come down
     lying = far & stands
     lie = Feature(rows.J[lying], -np.minimum(DOWN * gaps[lying] / dt, DOWN_SPEED), FLAT_WEIGHT)
@@ -105,7 +112,7 @@ def stance_features(
             level = np.concatenate([here.point_jacobian(joint, middle)[[0, 2]], here.angular[joint][1:2] * SOLE_ARM_M])
             landing.append(Feature(level, np.zeros(3), FLAT_WEIGHT))
     # Points within STANCE_TOUCH_M of the ground count as contacts
-    near = is_normal & (gaps > 0.0) & (gaps <= STANCE_TOUCH_M)
+    near = is_normal & (gaps > 0.0) & (gaps <= STANCE_TOUCH_M) & ~reaches
     rows = replace(rows, b=np.where(near, -DOWN * gaps / dt, rows.b))
     stuck = ~far & (rows.owners >= 0) & (stands | (rows.partners >= 0))
     # Keep the near rows; rows of friction follow their normal rows to their new numbers
@@ -114,7 +121,6 @@ def stance_features(
     partners = np.where(rows.partners >= 0, numbers[rows.partners], -1)[kept]
     columns = ("J", "b", "lower", "upper", "directions", "owners", "slots", "grips", "priorities")
     picked = {column: getattr(rows, column)[kept] for column in columns}
-    parts = tuple(f"contact of {part}" for part in bearing)
     presses = kept & is_normal & (stands | np.array([name.startswith(parts) for name in rows.names], dtype=np.bool_))
     features = [Feature(rows.J[stuck], rows.b[stuck], STICK_WEIGHT), lie, *landing]
     return replace(rows, partners=partners, names=(), **picked), features, presses[kept]

@@ -10,9 +10,18 @@ from typing import Final, Literal, TypedDict, Unpack
 import numpy as np
 
 from marey.base import BoolArray, ConvergenceError, FloatArray, InputError, Result
-from marey.control.balance import DEFAULT_FALLS, Fall, FallSettings, detect_fall, solve_com_path, trunk_angle
+from marey.control.balance import (
+    DEFAULT_FALLS,
+    Fall,
+    FallSettings,
+    detect_fall,
+    has_bounces,
+    solve_com_path,
+    trunk_angle,
+)
 from marey.control.in_place import make_balance_clip, make_stand
 from marey.control.internal_forces import Controller
+from marey.control.landing_plan import plan_landings
 from marey.control.reference import SIDES, Reference, find_soles, make_reference, prepare_clip, resample_clip
 from marey.control.stepping import (
     AIR,
@@ -28,12 +37,21 @@ from marey.control.stepping import (
     make_schedule,
 )
 from marey.control.tasks import ControlTask, Drive
-from marey.control.tracking_laws import SOFT_FACTORS, TrackingStep, TrackWeights, com_rows, foot_rows, turn_rows
+from marey.control.tracking_laws import (
+    RUN_FACTORS,
+    SOFT_FACTORS,
+    TrackingStep,
+    TrackWeights,
+    com_rows,
+    foot_rows,
+    turn_rows,
+)
 from marey.dynamics import Body
 from marey.kinematics import JointLimits, posing_limits
 from marey.models import PGA, PoseModel
 from marey.motion import Motion
 from marey.simulate import Ground, PointForce, Push, Recorder, Simulator, State, forces_at
+from marey.simulate.contact import NO_REACH_M
 from marey.simulate.monitor import joints_below
 from marey.skeleton import Pose, role_map
 
@@ -45,6 +63,7 @@ ALARM_M: Final = (0.05, 0.12)  # [m] errors of the capture point between which a
 STILL_S: Final = 0.5  # [s] in which a clip that stands lifts no foot
 CALM_S: Final = 0.4  # [s] in which it takes it up again
 LEANING_ALARM: Final = 0.8  # [-] of a figure that brings a foot back
+REACH_M: Final = 0.003  # [m] a runner's foot rolls so fast that its ball leaves the ground by a millimetre in each step
 LARGEST_SPEED: Final = 200.0  # [m/s], [rad/s] of any coordinate: a figure that is faster has come apart
 LYING_M: Final = 0.003  # [m] a sole whose corners are all lower is laid flat by the controller
 
@@ -118,6 +137,13 @@ class Tracker:
         grounds = () if simulator.constrainer is None else simulator.constrainer.grounds
         floor = FloorPlanes(tuple(ground for ground in grounds if float(ground.normal[1]) > 0.5))
         self.steps = Footsteps(r, make_schedule(r.corners, r.down, footsteps, dt=r.dt), self._soles, floor, footsteps)
+        # A run: all its landings are planned ahead, and its parts count otherwise
+        self._landings, self.controller.reach_m = None, NO_REACH_M
+        if has_bounces(self._sway.is_flight, r.dt):
+            self._landings = plan_landings(r, self._sway, self.steps.schedule)
+            self.controller.reach_m = REACH_M
+            factors = {name: getattr(self.weights, name) * factor for name, factor in RUN_FACTORS.items()}
+            self.weights = replace(self.weights, **factors)
         self._moving = np.flatnonzero(np.abs(simulator.mechanics().turns).max(axis=(1, 2)) > 0.0)
         roles = role_map(simulator.body.skeleton)
         legs = joints_below(simulator.body.skeleton, [roles[f"{side}_hip"] for side in SIDES])
@@ -170,7 +196,7 @@ class Tracker:
         points = self._soles.places(here.joints, here.frames)
         self.steps.update(self.frame, points, pivot)
         clip = (self.reference, self._sway, self.frame, self.steps)
-        at = TrackingStep(self.simulator, here, self._before, velocity, *clip, points, self.weights)
+        at = TrackingStep(self.simulator, here, self._before, velocity, *clip, points, self.weights, self._landings)
         self._before = here
         # A figure that stands and is about to lose its balance gives up its posture, and takes it up again slowly
         schedule, i = self.steps.schedule, at.frame

@@ -15,11 +15,13 @@ from marey.base import BoolArray, FloatArray, InputError, IntArray
 from marey.control.balance import (
     HORIZONTAL_AXES,
     SOLE_ARM_M,
+    SPENT_S,
     CentreOfMassPath,
     project_into_hull,
     sole_frame,
     sole_target,
 )
+from marey.control.landing_plan import LandingPlan
 from marey.control.reference import SIDES, Reference
 from marey.control.stepping import BALL, EDGE_CORNERS, FLAT, UP, Footsteps, SwingTarget
 from marey.control.tasks import RowsTask
@@ -71,6 +73,17 @@ class TrackWeights:
                 raise InputError(f"{name} is {value}", "Give a finite number that is not negative")
 
 
+RUN_FACTORS: Final = {
+    # In a run: what turns in the air is not turned back, and legs that catch up with their swing in it
+    # turn the trunk
+    "com": 2.0,
+    "momentum": 5.0,
+    "root": 25.0,
+    "pose": 5.0,
+    "foot_per_s": 0.72,
+}
+LEAST_PUSH_S: Final = 0.08  # [s] in which a push-off takes errors of the height back at the fastest
+
 SOFT_FACTORS: Final = {
     "com": 5.0,
     "height": 0.05,
@@ -97,6 +110,7 @@ class TrackingStep:
     steps: Footsteps
     points: FloatArray  # (2, 5, 3) [m] corners of the soles, and toes
     weights: TrackWeights
+    landings: LandingPlan | None = None  # of a run
 
     @property
     def frame(self) -> int:
@@ -168,6 +182,11 @@ def com_rows(at: TrackingStep) -> RowsTask:
     x, y, z = sway.com[i]
     place = np.array([x, y + at.steps.floor.height(sway.pivot[i] + offset), z]) + np.insert(offset, 1, 0.0)
     target = correct_velocity((h, w.com_per_s), now, wanted, then, place - com)
+    if at.landings is not None and at.landings.until_flight[i] > 0.0:
+        # Height and its speed come back by the push-off, with the least squared acceleration
+        left_s = max(at.landings.until_flight[i] * h - SPENT_S, LEAST_PUSH_S)
+        late, low = wanted[1] - now[1], place[1] - com[1]
+        target[1] = now[1] + then[1] - wanted[1] + h * (4.0 * late / left_s + 6.0 * low / left_s**2)
     target[HORIZONTAL_AXES] = now[HORIZONTAL_AXES] + h * sway.stiffness[i] * (com[HORIZONTAL_AXES] - pivot)
     scale = np.array([1.0, np.sqrt(w.height), 1.0])
     return RowsTask(scale[:, None] * at.here.com_jacobian, scale * target, weight=w.com)
@@ -234,6 +253,12 @@ def foot_rows(at: TrackingStep, side: int) -> RowsTask:
         normal = at.steps.floor.normal(place[HORIZONTAL_AXES])
         aim = (frame.inverse() @ SO3.from_two_vectors(UP, normal) @ SO3(r.foot_turns[at.frame, side])).log()
         turn = correct_velocity(pace, spin, *at.rates(r.foot_rates[:, side]), aim)
+        if foot.is_down and at.landings is not None:
+            # The edge that pushes off stays where it is
+            edge = at.steps.soles.corners[side, EDGE_CORNERS[foot.edge]].mean(axis=0)
+            jacobian = here.point_jacobian(joint, edge)
+            shift = np.array([0.0, -at.steps.floor.gaps(at.points)[side, EDGE_CORNERS[foot.edge]].mean() / at.dt, 0.0])
+            shift -= (jacobian - at.before.point_jacobian(joint, edge)) @ at.velocity
         matrix = np.concatenate([jacobian, SOLE_ARM_M * turning])
         return RowsTask(matrix, np.concatenate([shift, SOLE_ARM_M * turn]), weight=w.swing)
     # The edge that holds a foot comes down to its anchor, and the sole is laid on the floor
@@ -272,6 +297,13 @@ def landing_offset(at: TrackingStep, side: int) -> FloatArray:
     base = other.offset if other.is_down else at.steps.offset
     if foot.due >= len(at.reference):  # it never lands
         return base
+    if at.landings is not None:
+        away, drift = at.here.com - at.sway.com[at.frame], at.com_velocity() - at.sway.velocity[at.frame]
+        feet = [one.offset for one in at.steps.feet]
+        state = np.stack([away[HORIZONTAL_AXES], drift[HORIZONTAL_AXES], *feet])
+        return _limit_length(
+            at.landings.foresee(state, at.frame, max(foot.due, at.frame), side), at.weights.longest_step_m
+        )
     left_s = min(max(foot.due - at.step, 0) * at.dt, LONGEST_S)
     # Error (2,) [m] of the capture point e when a foot lands: de/dt = omega (e - u)
     error, sway, last = at.capture_error(), at.sway, len(at.reference) - 1

@@ -21,6 +21,7 @@ from marey.simulate.constrained_step import ConstraintRows, ContactMemory, make_
 from marey.simulate.contact import (
     FRICTIONS,
     GAMMA,
+    NO_REACH_M,
     SLOTS,
     Friction,
     Ground,
@@ -277,6 +278,7 @@ class ConstraintSet:
             np.array([g.mu for g in grounds], dtype=np.float64),
             np.array([g.facets for g in grounds], dtype=np.int64),
             np.array([g.gamma for g in grounds], dtype=np.float64),
+            np.full(len(grounds), NO_REACH_M),
         )
         self._limit_rows = None if limits is None else LimitRows(limits, body.skeleton)
         self._constraints = tuple(t for t in things if not isinstance(t, Ball))
@@ -308,6 +310,7 @@ class ConstraintSet:
         memory: SolverState | None = None,
         *,
         friction: Friction | None = None,
+        reach_m: float = NO_REACH_M,
     ) -> ConstraintRows:
         """Rows of a step that is expected to have about the velocity of the last; balls come as a surprise.
 
@@ -319,6 +322,8 @@ class ConstraintSet:
             friction: how to write the rows of contacts, in place of how the grounds say: "coulomb" facets of cones,
                 "staggered" a normal and two tangential rows (bounded by their ``partners`` and ``grips``),
                 "stick" or "frictionless".
+            reach_m: points nearer to a ground than this have friction even if they are expected to move away [m]: what
+                a plan lets press, it may let hold, too.
         """
         at = _StepStart(here, state, dt, self.initial_state() if memory is None else memory, self._planes)
         if friction is not None:
@@ -326,6 +331,7 @@ class ConstraintSet:
                 raise UnknownNameError("friction", str(friction), "the ground", FRICTIONS)
             modes = np.full(len(self.grounds), FRICTIONS.index(friction))
             at = at._replace(planes=at.planes._replace(modes=modes))
+        at = at._replace(planes=at.planes._replace(reaches=np.full(len(self.grounds), reach_m)))
         return self._assemble_rows(at, state.velocity)[0]
 
     def solve(self, system: StepSystem, state: State, memory: SolverState | None = None) -> ConstraintSolution:

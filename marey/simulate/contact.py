@@ -104,6 +104,7 @@ class PlaneArrays(NamedTuple):
     frictions: FloatArray  # (P,) coefficients
     facets: IntArray  # (P,)
     gammas: FloatArray  # (P,)
+    reaches: FloatArray  # (P,) [m] points that are nearer have friction whichever way they are expected to go
 
 
 SIDES: Final = ("left", "right")
@@ -217,6 +218,7 @@ def _sole_corners(skeleton: Skeleton) -> tuple[list[_NamedSphere], frozenset[int
 FRICTIONLESS, STICK, COULOMB, STAGGERED = 0, 1, 2, 3
 SLOTS = 9  # rows that a contact can have: normal and up to eight facets, or two tangents
 NEAR_M = 0.02  # [m] points nearer than this get a row, and those that could come to the ground within the step
+NO_REACH_M = -np.inf  # [m] only what is expected to touch has friction
 TOUCH_M = 1e-3  # [m] points that would come so near touch: they have friction
 RECOVERY = 0.5  # [m/s] a penetration is left at this speed at most
 SLIP_PART = 2.0  # [-] friction takes about mu times the normal speed that a contact stops; so much is surely enough
@@ -335,7 +337,8 @@ def write_contact_rows(
         slot = (p * spheres.joints.shape[0] + s) * SLOTS
         fall = speeds[c, 0] * n[0] + speeds[c, 1] * n[1] + speeds[c, 2] * n[2]
         bound = -gap / dt if gap >= 0.0 else min(-planes.gammas[p] * gap / dt, RECOVERY)
-        touches = gap + dt * fall <= TOUCH_M and mode != FRICTIONLESS and mu > 0.0
+        is_near = gap + dt * fall <= TOUCH_M or gap <= planes.reaches[p]
+        touches = is_near and mode != FRICTIONLESS and mu > 0.0
         # Tangents along the slip, and the speed that pulls a standing corner back to its anchor
         u, v, w = speeds[c, 0] - fall * n[0], speeds[c, 1] - fall * n[1], speeds[c, 2] - fall * n[2]
         slip = sqrt(u * u + v * v + w * w)
