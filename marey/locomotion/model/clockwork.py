@@ -194,13 +194,12 @@ def write_placement(
     out[RUN_AT], out[PHASE_AT] = values[RUN], state[PHASE]
     out[X_AT], out[Z_AT], out[HEADING_AT] = state[X], state[Z], state[HEADING]
     out[LEG_AT], out[BANK_AT], out[PITCH_AT] = values[LEG], values[BANK], values[PITCH]
-    # How a runner bounces, and how far who turns does so in a cycle
-    out[BOUNCE_AT], out[RATE_AT], out[TURN_AT] = 0.0, 0.0, 0.0
+    # How a runner bounces, and who turns sways
+    out[BOUNCE_AT], out[RATE_AT], out[TURN_AT] = 0.0, 0.0, values[TURN]
     for k in range(values.shape[0] - STYLES):
         out[BOUNCE_AT] += values[STYLES + k] * gait_weight(gaits, k, 1, values[RUN])
     if out[BOUNCE_AT] > 0.0 or values[TURN] != 0.0:
         out[RATE_AT], events = cycle_rate(gaits, build, values), np.empty(8)
-        out[TURN_AT] = values[TURN] / out[RATE_AT] if out[RATE_AT] > 0.0 else 0.0
         speed = foot_speed(values)
         s_n = normalise_speed(speed, values[LEG], build.own_leg, build.froude)
         evaluate_foot_events(gaits, s_n, values[RUN], values[STYLES:], events)

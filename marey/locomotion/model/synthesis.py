@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.lie.kernels import conjugate, exp, log, multiply, quaternion_at, rotate, write_rotation
+from marey.lie.kernels import Quaternion, conjugate, exp, log, multiply, quaternion_at, rotate, write_rotation
 from marey.locomotion.model.locomotion_model import GaitArrays
 from marey.locomotion.planning.parameters import BANK, CENTRE_PART, GRAVITY, LEG, SPEED, TURN
 
@@ -140,6 +140,8 @@ TRUNK_LEVER = 0.18  # [-] of the leg: how far the centre of mass goes ahead for 
 PRESSURE_PART = 0.95  # [-] of the way of a stance, that the pressure goes under the body; runs tip as gravity asks
 LOADED_PART = 0.94  # [-] of a stance: a foot that has just touched, or is about to leave, presses hardly at all
 FORCE_SKEW = 0.5  # [-] runs of 02, 09, 16 and 35: the middle of the force is 0.015 s before that of the stance
+LEVEL_PART = 0.8  # [-] of a lean, that the neck takes back: in the start of 127_04 the head goes along by 0.1
+LOOK_S = 0.2  # [s] who turns looks as far ahead on his way ([Grasso1996]_)
 SWAY_PART = 0.5  # [-] chosen on curves of 2 rad/s of the default mixture and 39
 SLOW_BOUNCE = 10.5  # [-] gravity over leg and squared cadence, beyond which slow steps bounce less than they could
 
@@ -151,7 +153,7 @@ class BodyArrays(NamedTuple):
     legs: IntArray  # (2, 4) hip, knee, ankle and toe joints of the right and the left leg
     num_low: int  # joints up to the last ankle: what feet hang on
     own_leg: float  # [m] leg length of the model's own skeleton
-    spine: int  # lowest joint of the trunk
+    spine: IntArray  # joints from the lowest of the trunk to the neck
     froude: bool  # scaling of speed and tempo by pendulum law, or by leg length alone
     cubic: bool  # between the frames of a unit: cubic curves, or slerp
 
@@ -255,7 +257,7 @@ def add_bounce(at: FloatArray, columns: FloatArray) -> None:
     if at[BANK_AT] == 0.0 or at[PATH_AT] <= 0.0:
         return
     # The integrals of y and, but for its skew, of z
-    inwards, w = sin(at[BANK_AT]) / cos(at[BANK_AT]), at[TURN_AT]
+    inwards, w = sin(at[BANK_AT]) / cos(at[BANK_AT]), at[TURN_AT] / at[RATE_AT]
     edge = min(max(psi, -0.5 * d), 0.5 * d)
     theta = pi * edge / d
     sum_y = mean * edge - (0.5 * d / pi) ** 2 * sin(theta) - edge**3 / 6.0
@@ -283,7 +285,7 @@ def add_turn_sway(gaits: GaitArrays, weights: FloatArray, at: FloatArray, column
 
     of which ``SWAY_PART`` is left: the foot under him, which turns against the frame, takes the rest.
     """
-    if at[BANK_AT] == 0.0 or at[TURN_AT] == 0.0 or at[BOUNCE_AT] >= 1.0:
+    if at[BANK_AT] == 0.0 or at[RATE_AT] <= 0.0 or at[BOUNCE_AT] >= 1.0:
         return
     count, slope = gaits.base.shape[2], np.zeros(1)
     place = (at[PHASE_AT] - floor(at[PHASE_AT])) * count
@@ -295,7 +297,26 @@ def add_turn_sway(gaits: GaitArrays, weights: FloatArray, at: FloatArray, column
     for r in range(4):
         share = count * (1.0 - at[BOUNCE_AT]) * shares[r]
         add_unit_row(gaits, at[S_N], at[RUN_AT], weights, (i + r - 1) % count, share, slope)
-    columns[2] -= SWAY_PART * 0.5 * at[TURN_AT] / (pi * pi) * slope[0]
+    columns[2] -= SWAY_PART * 0.5 * at[TURN_AT] / (at[RATE_AT] * pi * pi) * slope[0]
+
+
+@kernel
+def level_head(build: BodyArrays, at: FloatArray, lean: Quaternion, rotations: FloatArray) -> None:
+    """Keep the head of a leaning body as level as people do ([Pozzo1990]_), and look where the way turns to.
+
+    ``lean`` is the turn of the trunk by the lean, in the frame of the way.
+    """
+    neck = build.spine[build.spine.shape[0] - 1]
+    if rotations.shape[0] <= neck or (at[BANK_AT] == 0.0 and at[PITCH_AT] == 0.0 and at[TURN_AT] == 0.0):
+        return
+    half = 0.5 * at[HEADING_AT]
+    above = multiply((cos(half), 0.0, -sin(half), 0.0), quaternion_at(rotations, 0))
+    for i in range(build.spine.shape[0] - 1):
+        above = multiply(above, quaternion_at(rotations, build.spine[i]))
+    v, look = log(lean), 0.5 * LOOK_S * at[TURN_AT]
+    back = multiply((cos(look), 0.0, sin(look), 0.0), exp((-LEVEL_PART * v[0], -LEVEL_PART * v[1], -LEVEL_PART * v[2])))
+    turned = multiply(conjugate(above), multiply(back, above))
+    write_rotation(rotations[neck], multiply(turned, quaternion_at(rotations, neck)))
 
 
 def synthesise_unit(gaits: GaitArrays, leg_m: float, speed_n: float, run: float, weights: FloatArray) -> FloatArray:
@@ -332,8 +353,9 @@ def write_pose(
     write_rotation(rotations[0], multiply(turn, quaternion_at(rotations, 0)))
     # The trunk leans forwards by more than the legs.
     bend = TRUNK_PART * max(at[PITCH_AT], 0.0)
-    above = multiply((cos(0.5 * bend), sin(0.5 * bend), 0.0, 0.0), quaternion_at(rotations, build.spine))
-    write_rotation(rotations[build.spine], above)
+    bent, spine = (cos(0.5 * bend), sin(0.5 * bend), 0.0, 0.0), build.spine[0]
+    write_rotation(rotations[spine], multiply(bent, quaternion_at(rotations, spine)))
+    level_head(build, at, multiply(multiply(pitch, bank), bent), rotations)
     # Feet do not lean: in the frame of the shank, the lean is taken back.
     if at[BANK_AT] != 0.0 or at[PITCH_AT] != 0.0:
         lean = multiply(pitch, bank)
