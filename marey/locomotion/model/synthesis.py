@@ -312,7 +312,7 @@ def level_head(build: BodyArrays, at: FloatArray, lean: Quaternion, rotations: F
     half = 0.5 * at[HEADING_AT]
     above = multiply((cos(half), 0.0, -sin(half), 0.0), quaternion_at(rotations, 0))
     for i in range(build.spine.shape[0] - 1):
-        above = multiply(above, quaternion_at(rotations, build.spine[i]))
+        above = multiply(above, quaternion_at(rotations, int(build.spine[i])))
     v, look = log(lean), 0.5 * LOOK_S * at[TURN_AT]
     back = multiply((cos(look), 0.0, sin(look), 0.0), exp((-LEVEL_PART * v[0], -LEVEL_PART * v[1], -LEVEL_PART * v[2])))
     turned = multiply(conjugate(above), multiply(back, above))
