@@ -302,11 +302,23 @@ def test_phase_over_a_plan_is_the_integral_of_frequency(model):
     assert engine.phase == pytest.approx(np.trapezoid(hertz, t), abs=5e-4)
 
 
-def test_who_turns_leans_inwards_as_gravity_asks(model):
-    straight, left = (Engine(model, speed=1.4, turn_rate=w, plants=False) for w in (0.0, 0.7))
+def test_who_turns_leans_inwards_as_gravity_asks_over_feet_that_go_round_outside(model):
+    left = Engine(model, speed=1.4, turn_rate=0.7, plants=False)
+    bank = np.arctan(1.4 * 0.7 / 9.81)
+    straight = Engine(model, speed=1.4 + 0.7 * 1.05 * left.leg_length_m * np.sin(bank), plants=False)
     lean = left.pose.rotations[0] @ straight.pose.rotations[0].inverse()
     up = lean @ np.array([0.0, 1.0, 0.0])
-    assert np.arctan2(up[0], up[1]) == pytest.approx(np.arctan(1.4 * 0.7 / 9.81), abs=1e-6)
+    assert np.arctan2(up[0], up[1]) == pytest.approx(bank, abs=1e-6)
+
+
+def test_a_runner_keeps_the_head_up_in_a_curve(model):
+    """Whose body leans by 27 degrees; the head leans forwards in the straight run, too."""
+    tilts = []
+    for turn_rate in (0.0, 2.0):
+        motion = Engine(model, speed=2.5, run=1.0, turn_rate=turn_rate, plants=False).run(2.0)
+        heads = [motion[i].joint_rotations()[model.skeleton.index("head")] for i in range(motion.num_frames)]
+        tilts.append(np.degrees(np.mean([np.arccos((head @ np.array([0.0, 1.0, 0.0]))[1]) for head in heads])))
+    assert abs(tilts[1] - tilts[0]) < 5.0
 
 
 def test_drivers_are_called_until_they_are_done(model):

@@ -152,7 +152,7 @@ class Engine:
             if np.abs(value).max() > MAX_COORDINATE:
                 raise InputError(f"{name} is {value}", f"Give numbers of at most {MAX_COORDINATE:g}")
         self._walker = GaitWalker(gaits, build, start, position=place, **numbers)
-        self._spine = (build.spine, model.skeleton.index("spine3"))
+        self._spine = (int(build.spine[0]), model.skeleton.index("spine3"))
         # What holds the feet to the ground
         self._ik, self._tick = ik, -1
         # States of the plants at the last ticks, the first of them not ahead of now, and the plan they were foreseen by

@@ -24,12 +24,14 @@ from marey.locomotion.model.synthesis import (
     RATE_AT,
     RUN_AT,
     S_N,
+    TURN_AT,
     X_AT,
     Z_AT,
     BodyArrays,
     copy_values,
     evaluate_cadence,
     evaluate_foot_events,
+    foot_speed,
     gait_weight,
     normalise_speed,
     write_effectors,
@@ -85,7 +87,7 @@ class WalkerState(NamedTuple):
     held: BoolArray  # (4,) effectors on the ground
     settling: FloatArray  # (6,) small steps of a stand, and whether the walker has just been placed
     until: FloatArray  # (4,) [s] to the start of the next plants of effectors in the air
-    places: FloatArray  # (7, 14) placings: now, when each of them lands, and in the middle of each foot's stance
+    places: FloatArray  # (7, 15) placings: now, when each of them lands, and in the middle of each foot's stance
     shift: FloatArray  # (4, 3) [m] landings are moved by this, to where the raw foot is in the middle of its stance
     yaw: FloatArray  # (2,) [rad] and turned by this
     ease: FloatArray  # (4, 3) [m] effectors as shown last, before foot plants and small steps
@@ -187,20 +189,21 @@ def integrate_clock(
 def write_placement(
     gaits: GaitArrays, build: BodyArrays, state: FloatArray, values: FloatArray, out: FloatArray
 ) -> None:
-    """Placing ``(14,)`` of a body with these parameters; its posture has a speed of its own."""
+    """Placing ``(15,)`` of a body with these parameters; its posture has a speed of its own."""
     out[S_N] = max(values[POSTURE], 0.0) ** (1.0 / gaits.power)
     out[RUN_AT], out[PHASE_AT] = values[RUN], state[PHASE]
     out[X_AT], out[Z_AT], out[HEADING_AT] = state[X], state[Z], state[HEADING]
     out[LEG_AT], out[BANK_AT], out[PITCH_AT] = values[LEG], values[BANK], values[PITCH]
-    # How a runner bounces; who walks does not
-    out[BOUNCE_AT], out[RATE_AT] = 0.0, 0.0
+    # How a runner bounces, and who turns sways
+    out[BOUNCE_AT], out[RATE_AT], out[TURN_AT] = 0.0, 0.0, values[TURN]
     for k in range(values.shape[0] - STYLES):
         out[BOUNCE_AT] += values[STYLES + k] * gait_weight(gaits, k, 1, values[RUN])
-    if out[BOUNCE_AT] > 0.0:
+    if out[BOUNCE_AT] > 0.0 or values[TURN] != 0.0:
         out[RATE_AT], events = cycle_rate(gaits, build, values), np.empty(8)
-        s_n = normalise_speed(values[SPEED], values[LEG], build.own_leg, build.froude)
+        speed = foot_speed(values)
+        s_n = normalise_speed(speed, values[LEG], build.own_leg, build.froude)
         evaluate_foot_events(gaits, s_n, values[RUN], values[STYLES:], events)
-        write_rhythm(values[SPEED] / values[LEG], events, out)
+        write_rhythm(speed / values[LEG], events, out)
 
 
 @kernel
@@ -230,7 +233,7 @@ def predict_plant_times(gaits: GaitArrays, build: BodyArrays, plan: ParameterPla
         copy_values(state, mark)
         integrate_clock(gaits, build, plan, state, t, TO_TIME)
         interpolate_plan(plan, int(mark[KNOT]), t, here)
-        s_n = normalise_speed(here[SPEED], here[LEG], build.own_leg, build.froude)
+        s_n = normalise_speed(foot_speed(here), here[LEG], build.own_leg, build.froude)
         evaluate_foot_events(gaits, s_n, here[RUN], here[STYLES:], events)
         # Gaps of phase to the plants; one that closes between two ticks gives the time by a line.
         waiting = 0
@@ -304,7 +307,7 @@ def advance_walker(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, wa
         # A plant neither starts twice nor comes back when parameters shift its ends.
         phase, values, held = walker.state[PHASE], walker.here, walker.held
         events = np.empty(8)
-        s_n = normalise_speed(values[SPEED], values[LEG], build.own_leg, build.froude)
+        s_n = normalise_speed(foot_speed(values), values[LEG], build.own_leg, build.froude)
         evaluate_foot_events(gaits, s_n, values[RUN], values[STYLES:], events)
         for e in range(4):
             start, end = events[PLANT_EVENTS[e][0]], events[PLANT_EVENTS[e][1]]
@@ -333,7 +336,7 @@ def predict_landings(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, 
         predict_plant_times(gaits, build, plan, walker)
     else:
         hertz = cycle_rate(gaits, build, walker.here)
-        s_n = normalise_speed(walker.here[SPEED], walker.here[LEG], build.own_leg, build.froude)
+        s_n = normalise_speed(foot_speed(walker.here), walker.here[LEG], build.own_leg, build.froude)
         evaluate_foot_events(gaits, s_n, walker.here[RUN], walker.here[STYLES:], events)
         for e in range(4):
             missing = events[PLANT_EVENTS[e][0]] - walker.state[PHASE]
@@ -352,7 +355,7 @@ def predict_landings(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, 
                 # From the strike of the heel to the middle of its flat stance, where the raw foot moves least
                 middle, hertz = now + walker.until[e], cycle_rate(gaits, build, there)
                 if hertz > 0.0:
-                    s_n = normalise_speed(there[SPEED], there[LEG], build.own_leg, build.froude)
+                    s_n = normalise_speed(foot_speed(there), there[LEG], build.own_leg, build.froude)
                     evaluate_foot_events(gaits, s_n, there[RUN], there[STYLES:], events)
                     start = PLANT_EVENTS[e][0]
                     flat = max(0.5 * (events[start + 1] + events[start + 2]) - events[start], 0.0)

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.lie.kernels import conjugate, exp, log, multiply, quaternion_at, rotate, write_rotation
+from marey.lie.kernels import Quaternion, conjugate, exp, log, multiply, quaternion_at, rotate, write_rotation
 from marey.locomotion.model.locomotion_model import GaitArrays
-from marey.locomotion.planning.parameters import GRAVITY
+from marey.locomotion.planning.parameters import BANK, CENTRE_PART, GRAVITY, LEG, SPEED, TURN
 
 
 @kernel
@@ -29,6 +29,12 @@ def copy_values(out: FloatArray, values: FloatArray) -> None:
 def normalise_speed(speed: float, leg: float, own_leg: float, froude: bool) -> float:
     """Normalised speed [1/s] of a character with a leg of its own length ([Glardon2005]_ §III.1.2)."""
     return speed / sqrt(leg * own_leg) if froude else speed / leg
+
+
+@kernel
+def foot_speed(values: FloatArray) -> float:
+    """Speed [m/s] of the ground under feet, which go round outside the way of who leans into a curve (`foot_lead`)."""
+    return values[SPEED] + CENTRE_PART * values[LEG] * abs(values[TURN] * sin(values[BANK]))
 
 
 @kernel
@@ -125,16 +131,18 @@ def add_unit_row(
 
 # Columns of a placing
 S_N, RUN_AT, PHASE_AT, X_AT, Z_AT, HEADING_AT, LEG_AT, BANK_AT, PITCH_AT = 0, 1, 2, 3, 4, 5, 6, 7, 8
-RATE_AT, PATH_AT, STANCE_AT, MIDDLE_AT, BOUNCE_AT = 9, 10, 11, 12, 13
-NUM_PLACING = 14
+RATE_AT, PATH_AT, STANCE_AT, MIDDLE_AT, BOUNCE_AT, TURN_AT = 9, 10, 11, 12, 13, 14
+NUM_PLACING = 15
 TRUNK_PART = (
     0.8  # [-] of the lean of a start, that the spine adds: captured runners (127_04) lean twice as far as a pendulum
 )
 TRUNK_LEVER = 0.18  # [-] of the leg: how far the centre of mass goes ahead for each radian of that
-CENTRE_PART = 1.05  # [-] of the leg: height of the centre of mass
 PRESSURE_PART = 0.95  # [-] of the way of a stance, that the pressure goes under the body; runs tip as gravity asks
 LOADED_PART = 0.94  # [-] of a stance: a foot that has just touched, or is about to leave, presses hardly at all
 FORCE_SKEW = 0.5  # [-] runs of 02, 09, 16 and 35: the middle of the force is 0.015 s before that of the stance
+LEVEL_PART = 0.8  # [-] of a lean, that the neck takes back: in the start of 127_04 the head goes along by 0.1
+LOOK_S = 0.2  # [s] who turns looks as far ahead on his way ([Grasso1996]_)
+SWAY_PART = 0.5  # [-] chosen on curves of 2 rad/s of the default mixture and 39
 SLOW_BOUNCE = 10.5  # [-] gravity over leg and squared cadence, beyond which slow steps bounce less than they could
 
 
@@ -145,7 +153,7 @@ class BodyArrays(NamedTuple):
     legs: IntArray  # (2, 4) hip, knee, ankle and toe joints of the right and the left leg
     num_low: int  # joints up to the last ankle: what feet hang on
     own_leg: float  # [m] leg length of the model's own skeleton
-    spine: int  # lowest joint of the trunk
+    spine: IntArray  # joints from the lowest of the trunk to the neck
     froude: bool  # scaling of speed and tempo by pendulum law, or by leg length alone
     cubic: bool  # between the frames of a unit: cubic curves, or slerp
 
@@ -248,9 +256,8 @@ def add_bounce(at: FloatArray, columns: FloatArray) -> None:
     columns[2] += kappa * z * gain
     if at[BANK_AT] == 0.0 or at[PATH_AT] <= 0.0:
         return
-    # The centripetal acceleration over speed and cadence; the integrals of y and, but for its skew, of z
-    inwards = sin(at[BANK_AT]) / cos(at[BANK_AT])
-    w = inwards * GRAVITY / (at[LEG_AT] * at[RATE_AT] ** 2) / at[PATH_AT]
+    # The integrals of y and, but for its skew, of z
+    inwards, w = sin(at[BANK_AT]) / cos(at[BANK_AT]), at[TURN_AT] / at[RATE_AT]
     edge = min(max(psi, -0.5 * d), 0.5 * d)
     theta = pi * edge / d
     sum_y = mean * edge - (0.5 * d / pi) ** 2 * sin(theta) - edge**3 / 6.0
@@ -266,6 +273,50 @@ def add_bounce(at: FloatArray, columns: FloatArray) -> None:
     columns[0] += aside * cos(at[BANK_AT])
     columns[1] += aside * sin(at[BANK_AT])
     columns[2] += 2.0 * w * kappa * inwards * sum_y
+
+
+@kernel
+def add_turn_sway(gaits: GaitArrays, weights: FloatArray, at: FloatArray, columns: FloatArray) -> None:
+    r"""Keep the level sway of a walker who turns about as straight as :func:`add_bounce` keeps that of a runner.
+
+    He sways aside, :math:`x`, once a cycle, so that what the frame needs that turns by :math:`w` a cycle is
+
+    .. math:: \Delta z = 2 w \int x \approx -\frac{2 w}{(2\pi)^2} x',
+
+    of which ``SWAY_PART`` is left: the foot under him, which turns against the frame, takes the rest.
+    """
+    if at[BANK_AT] == 0.0 or at[RATE_AT] <= 0.0 or at[BOUNCE_AT] >= 1.0:
+        return
+    count, slope = gaits.base.shape[2], np.zeros(1)
+    place = (at[PHASE_AT] - floor(at[PHASE_AT])) * count
+    i = int(place)
+    u = place - i
+    # Slopes of the Catmull-Rom curve of `write_unit`
+    first, second = 0.5 * (u * (4.0 - 3.0 * u) - 1.0), 0.5 * u * (9.0 * u - 10.0)
+    shares = (first, second, 0.5 * (1.0 + u * (8.0 - 9.0 * u)), 0.5 * u * (3.0 * u - 2.0))
+    for r in range(4):
+        share = count * (1.0 - at[BOUNCE_AT]) * shares[r]
+        add_unit_row(gaits, at[S_N], at[RUN_AT], weights, (i + r - 1) % count, share, slope)
+    columns[2] -= SWAY_PART * 0.5 * at[TURN_AT] / (at[RATE_AT] * pi * pi) * slope[0]
+
+
+@kernel
+def level_head(build: BodyArrays, at: FloatArray, lean: Quaternion, rotations: FloatArray) -> None:
+    """Keep the head of a leaning body as level as people do ([Pozzo1990]_), and look where the way turns to.
+
+    ``lean`` is the turn of the trunk by the lean, in the frame of the way.
+    """
+    neck = build.spine[build.spine.shape[0] - 1]
+    if rotations.shape[0] <= neck or (at[BANK_AT] == 0.0 and at[PITCH_AT] == 0.0 and at[TURN_AT] == 0.0):
+        return
+    half = 0.5 * at[HEADING_AT]
+    above = multiply((cos(half), 0.0, -sin(half), 0.0), quaternion_at(rotations, 0))
+    for i in range(build.spine.shape[0] - 1):
+        above = multiply(above, quaternion_at(rotations, int(build.spine[i])))
+    v, look = log(lean), 0.5 * LOOK_S * at[TURN_AT]
+    back = multiply((cos(look), 0.0, sin(look), 0.0), exp((-LEVEL_PART * v[0], -LEVEL_PART * v[1], -LEVEL_PART * v[2])))
+    turned = multiply(conjugate(above), multiply(back, above))
+    write_rotation(rotations[neck], multiply(turned, quaternion_at(rotations, neck)))
 
 
 def synthesise_unit(gaits: GaitArrays, leg_m: float, speed_n: float, run: float, weights: FloatArray) -> FloatArray:
@@ -287,12 +338,13 @@ def write_pose(
 ) -> None:
     """Fill ``root`` ``(3,)`` [m] and the first rows of ``rotations`` ``(J, 4)``, as many as are given.
 
-    ``at`` ``(14,)`` is a placing. A body that turns or changes its speed leans, and its centre of mass stays over its
+    ``at`` ``(15,)`` is a placing. A body that turns or changes its speed leans, and its centre of mass stays over its
     way: its feet go out, or come down behind and ahead.
     """
     columns = np.empty(3 + 3 * rotations.shape[0])
     write_unit(gaits, build.cubic, weights, at, columns, rotations)
     add_bounce(at, columns)
+    add_turn_sway(gaits, weights, at, columns)
     half = 0.5 * at[HEADING_AT]
     bank = (cos(0.5 * at[BANK_AT]), 0.0, 0.0, -sin(0.5 * at[BANK_AT]))
     pitch = (cos(0.5 * at[PITCH_AT]), sin(0.5 * at[PITCH_AT]), 0.0, 0.0)
@@ -301,8 +353,9 @@ def write_pose(
     write_rotation(rotations[0], multiply(turn, quaternion_at(rotations, 0)))
     # The trunk leans forwards by more than the legs.
     bend = TRUNK_PART * max(at[PITCH_AT], 0.0)
-    above = multiply((cos(0.5 * bend), sin(0.5 * bend), 0.0, 0.0), quaternion_at(rotations, build.spine))
-    write_rotation(rotations[build.spine], above)
+    bent, spine = (cos(0.5 * bend), sin(0.5 * bend), 0.0, 0.0), build.spine[0]
+    write_rotation(rotations[spine], multiply(bent, quaternion_at(rotations, spine)))
+    level_head(build, at, multiply(multiply(pitch, bank), bent), rotations)
     # Feet do not lean: in the frame of the shank, the lean is taken back.
     if at[BANK_AT] != 0.0 or at[PITCH_AT] != 0.0:
         lean = multiply(pitch, bank)

@@ -333,5 +333,6 @@ def make_body_arrays(skeleton: Skeleton, leg_length_m: float, *, froude: bool, c
     parts = ("hip", "knee", "ankle", "foot")
     legs = np.array([[skeleton.index(f"{side}_{part}") for part in parts] for side in ("right", "left")])
     offsets = np.ascontiguousarray(skeleton.offsets, dtype=np.float64)
-    spine, low = skeleton.index("spine1"), int(legs[:, 2].max()) + 1
+    spine = np.array([skeleton.index(name) for name in ("spine1", "spine2", "spine3", "neck")])
+    low = int(legs[:, 2].max()) + 1
     return BodyArrays(offsets, legs.astype(np.int64), low, float(leg_length_m), spine, froude, cubic)

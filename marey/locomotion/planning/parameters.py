@@ -23,7 +23,8 @@ MAX_MID_STANCE_S: Final = 0.5  # [s] no stance is foreseen farther than this aft
 SHORTEST_RAMP_S: Final = 0.1  # [s] [Glardon2005]_ §III.2.4.3 changes at once; faster than this is a jerk
 BODY: Final = slice(POSTURE, HASTE)  # columns that follow the others, as fast as a body can
 FOLLOWING: Final = slice(POSTURE, STYLES)  # and all that follow
-HASTE_S: Final = 0.3  # [s] who brakes steps as fast as so long ago; who turns, as if braking as hard
+HASTE_S: Final = 0.3  # [s] who brakes steps as fast as so long ago; ...
+TURN_HASTE_S: Final = 0.22  # [s] ... who turns, as if braking as hard, and as fast as the feet
 BODY_RATES: Final = np.array([3.0, 0.8, 0.8])  # [1/s] standing to a brisk walk's posture in 0.4 s; [rad/s] of lean
 BRAKING_LEAN: Final = 1.25  # [-] of the lean that balances it: who stops sits back, and steps less far ahead
 MAX_LEAN: Final = 0.6  # [rad] inwards, forwards or backwards
@@ -36,6 +37,7 @@ GAIT_CHANGE: Final = (
 GAIT_CHANGE_PART: Final = 0.4  # [-] of that time: how long it takes
 TURN_ACCELERATION: Final = 1.5  # [rad/s²] the same
 GRAVITY: Final = 9.81  # [m/s²]
+CENTRE_PART: Final = 1.05  # [-] of the leg: height of the centre of mass
 GAIT_RATE: Final = 2.5  # [1/s] of run and style weights: a walk's posture becomes a run's in 0.4 s
 RAMP_KNOTS: Final = 17
 MERGED_KNOTS_S: Final = 0.02  # [s] knots nearer than this are one
@@ -96,10 +98,13 @@ class PostureLaw(NamedTuple):
         r"""Posture and leans ``(..., 3)`` of parameters ``(..., P)``; steady ones, or at times ``(..., M)`` [s].
 
         Who turns leans inwards, and who gains speed leans forwards, so that gravity and the pull of inertia pass
-        through the feet: :math:`\tan b = s\omega/g` and :math:`\tan p = \dot s/g`, at most ``MAX_LEAN``.
+        through the feet: :math:`\tan b = s\omega/g` and :math:`\tan p = \dot s/g`, at most ``MAX_LEAN``. Feet go round
+        outside the way of the centre of mass, so that the posture is that of a faster gait.
         """
         speed, leg = rows[..., SPEED], rows[..., LEG]
-        own = speed if self.step is None else np.minimum(speed, self.step.slow)
+        bank = np.clip(np.arctan(speed * rows[..., TURN] / GRAVITY), -MAX_LEAN, MAX_LEAN)
+        own = speed + foot_lead(bank, rows)
+        own = own if self.step is None else np.minimum(own, self.step.slow)
         s_n = own / (np.sqrt(leg * self.own_leg) if self.froude else leg)
         gain = np.zeros_like(speed)
         if times is not None and times.shape[-1] > 1:
@@ -113,12 +118,18 @@ class PostureLaw(NamedTuple):
         return np.concatenate([posture[..., None], np.clip(leans, -MAX_LEAN, MAX_LEAN)], axis=-1)
 
 
+def foot_lead(bank: FloatArray, rows: FloatArray) -> FloatArray:
+    """How much faster [m/s] than the body the feet of parameters ``(..., P)`` go round that lean by ``bank`` [rad]."""
+    return CENTRE_PART * rows[..., LEG] * np.abs(rows[..., TURN] * np.sin(bank))
+
+
 def compute_haste(rows: FloatArray, posture: PostureLaw, *, leans: bool = True) -> FloatArray:
     """How much faster [m/s] parameters ``(..., P)`` step than a steady straight gait: shorter and faster in leans."""
     if posture.step is not None:
         return posture.step.haste(rows[..., SPEED])
-    lean = np.maximum(np.maximum(-rows[..., PITCH], 0.0), np.abs(rows[..., BANK]))
-    return HASTE_S * GRAVITY * lean * float(leans)
+    braking, turning = np.maximum(-rows[..., PITCH], 0.0), np.abs(rows[..., BANK])
+    haste = GRAVITY * np.maximum(HASTE_S * braking, TURN_HASTE_S * turning)
+    return (foot_lead(rows[..., BANK], rows) + haste) * float(leans)
 
 
 def plan_constant(rows: FloatArray, posture: PostureLaw) -> tuple[FloatArray, FloatArray]:
