@@ -15,6 +15,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, IntArray, UnknownNameError, kernel
 from marey.graph.arrays import (
     BIN_SHIFT,
+    FLIGHT,
     HEADING_TOL,
     JUMP,
     NO_FINAL,
@@ -523,22 +524,24 @@ def add_direction_terms(
 
 
 def order_diverse_edges(
-    roads_first: IntArray, cost: FloatArray, delta: FloatArray, cheap: int
+    roads_first: IntArray, cost: FloatArray, delta: FloatArray, cheap: int, event: IntArray
 ) -> tuple[IntArray, IntArray]:
     """Order of edges ``(E,)`` and how many of each state come first ``(N,)``.
 
-    First are the cheapest of every bin of 15 degrees and 15 cm of step, then the ``cheap`` cheapest of the others, then
+    First are all that lead to a pick or a take-off ``event`` (E,), since each of them is another height, reach or
+    flight; of the others the cheapest of every bin of 15 degrees and 15 cm of step, then the ``cheap`` cheapest; then
     the rest ([Safonova2006]_ searches all; this many give the same way nearly always, sooner).
     """
     states = len(roads_first) - 1
     source = np.repeat(np.arange(states), np.diff(roads_first))
     turn = np.floor(delta[:, 2] / np.deg2rad(15.0)).astype(np.int64) + 64
     step = np.floor(delta[:, :2] / 0.15).astype(np.int64) + 512
+    is_first = np.isin(event, (*PICKS, FLIGHT))
     order = np.lexsort((cost, step[:, 1], step[:, 0], turn, source))
+    order = order[~is_first[order]]
     key = np.stack([source, turn, step[:, 0], step[:, 1]])[:, order]
     fresh = np.ones(len(order), dtype=bool)
     fresh[1:] = (key[:, 1:] != key[:, :-1]).any(axis=0)
-    is_first = np.zeros(len(order), dtype=bool)
     is_first[order[fresh]] = True
     others = order[~fresh][np.lexsort((cost[order[~fresh]], source[order[~fresh]]))]
     start = np.searchsorted(source[others], np.arange(states))
