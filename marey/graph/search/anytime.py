@@ -42,6 +42,8 @@ FIRST_CHUNK: Final = 256  # expansions before the first look at the clock
 CLOCK_INTERVAL_S: Final = 0.03  # [s] between two looks
 STAGE_SHARE: Final = 0.3  # of the budget that may go into ways found constraint by constraint
 EPSILON_FACTOR: Final = 0.97  # of a bound that is proved, for the next search
+FACING_ABOVE: Final = 1.3  # a first way whose bound is above this is worth a dearer bound
+FACING_BUDGET_S: Final = 4.0  # [s] that must be left for it
 OnSolution = Callable[[SearchSolution, "AnytimeSearch"], bool | None]
 
 
@@ -191,9 +193,16 @@ class AnytimeSearch:
         """
         clear_memory(self.memory)
         self.problem = self.problem.with_direction_bounds()
+        if self.proved > FACING_ABOVE and self.clock.budget_s - self.clock.seconds > FACING_BUDGET_S:
+            self.problem = self.problem.with_facing_bounds()
         last = schedule[-1]
         epsilon = schedule[0] if self.best is None else max(last, EPSILON_FACTOR * self.proved)
         self._begin(self.problem, self.problem.starts(), epsilon)
+        if self.best is not None:
+            # The bound of the starts may be better than the one before
+            least = least_open_cost(self.memory.states, self.memory.num_states)
+            epsilon = max(last, min(epsilon, EPSILON_FACTOR * self.cost / max(least, 1e-300)))
+            reopen_states(self.memory, epsilon)
         while True:
             is_settled = self._search_epsilon(self.problem, epsilon, self.cost, self.clock)
             while is_settled and self.memory.goal == EMPTY and self.best is None and self._retry_blocked_edges(epsilon):
