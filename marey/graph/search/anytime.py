@@ -29,6 +29,7 @@ from marey.graph.arrays import (
 )
 from marey.graph.paths import SearchSolution
 from marey.graph.search.ara import add_start, expand_states, least_open_cost, relax_edge, reopen_states
+from marey.graph.search.directions import FacingEdges, tabulate_facing
 from marey.graph.search.free_blends import blend_to_picks
 from marey.graph.search.ground import GRID_STEPS, grid_distances
 from marey.graph.search.heuristics import compute_potentials, tabulate_costs
@@ -62,6 +63,9 @@ def compile_kernels() -> None:
     space = SearchSpace(roads, world, pack_constraints([SketchConstraint(PICK, (0.0, 0.0, 0.0), 0.0)]), terms, memory)
     grid_distances(bits, np.zeros((2, 2)), GRID_STEPS)
     tabulate_costs(roads.first, none, np.zeros(0), none, no_bits, no_bits, np.zeros(1), np.zeros((1, 1)))
+    turns = FacingEdges(roads.first, none, np.zeros(0), no_bits, none, no_bits)
+    rows = np.zeros((1, 1), dtype=np.int64)
+    tabulate_facing(turns, rows[:0], no_bits, rows, np.zeros((1, 1)), np.zeros((1, 1, 1)))
     compute_potentials(roads.first, none, np.zeros(0), no_bits, no_bits, np.zeros(1), 1)
     add_start(space, 0, np.array([1.0, 1.0, 0.0]), 1.0)
     expand_states(space, np.inf, 1.0, False, 4)
