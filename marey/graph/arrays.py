@@ -27,6 +27,7 @@ MAX_ANCHOR_ROTATION_RAD: Final = 0.2  # [rad] by which all of them turn together
 NO_PICKS: Final = np.zeros(0, dtype=np.int64)
 NO_ENDS: Final = np.zeros((0, 3))
 NO_TABLE: Final = np.zeros((0, 0, 0))
+NO_TABLES: Final = np.zeros((0, 0, 0, 0))
 NO_FINAL: Final = np.zeros(0)
 NO_REST: Final = np.zeros((0, 0))
 
@@ -155,6 +156,8 @@ class HeuristicTerms(NamedTuple):
     rest: FloatArray = NO_REST  # (L, N) least cost left once a constraint is met; (0, 0): not known
     final: FloatArray = NO_FINAL  # (N,) cost that is still to come where the search ends; (0,): nothing
     turned: FloatArray = NO_TABLE  # (L, N, B) cost by direction of the anchor, at the last rate; B is 0: not known
+    facing: FloatArray = NO_TABLES  # (L, K, N, B) cost by row of the way left along a line, and direction; L is 0: none
+    line: FloatArray = NO_REST  # (L, 3) the row of a place is a x + b z + c
 
 
 SEARCH_STATE: Final = np.dtype(

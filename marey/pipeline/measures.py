@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -13,12 +14,14 @@ from marey.contacts import contact_phases, ensure_contacts
 from marey.measure import LEAST_METER_FRAMES, Measurement, measure_motion
 from marey.motion import Motion, contact_positions, find_runs, headings
 from marey.skeleton import contact_points
-from marey.world import Sketch, World, segment_distance
+from marey.world import Sketch, World, segment_distance, shortest_way
 
 SLACK_M: Final = 0.02  # [m] by which goal, corridor and events are missed without being broken
 MAX_HEADING_OFF_DEG: Final = 15.0  # at the goal
 MAX_START_OFF_DEG: Final = 30.0  # at the start, where a walker may be turning already
-JUMP_SHARE: Final = 0.8  # [-] of the length or rise of a jump, which are those of feet and centre of mass, by the root
+JUMP_SHARE: Final = (
+    0.8  # [-] of the rise of a jump, which is that of the centre of mass, by the root; and of a stop's time
+)
 MAX_SPEED_OFF: Final = 0.15  # [-] of the speed asked for
 MAX_WAY_RATIO: Final = 1.15  # [-] of the way asked for: a longer one is told
 EVENT_NEAR_M: Final = 0.5  # [m] from the place of a jump, pass or stop, where the sketch does not say
@@ -49,7 +52,7 @@ class SketchCheck:
     start_off_deg: float = 0.0  # and at the start
     speed_mps: float = 0.0  # of the root on its way, without setting out, turning and coming to rest
     way_m: float = 0.0  # [m] of the root over the ground
-    asked_m: float = 0.0  # [m] of the path drawn, or straight from place to place
+    asked_m: float = 0.0  # [m] of the path drawn, or the shortest free way from place to place
     turned_deg: float = 0.0  # sum of all turning of the smoothed heading
     flights: int = 0  # that nobody asked for
     stops_s: float = 0.0  # [s] of standing that nobody asked for
@@ -131,7 +134,7 @@ def _measure_course(motion: Motion, sketch: Sketch) -> dict[str, Any]:
     window = np.ones(max(1, round(SPEED_S * rate)))
     speeds = np.convolve(moves, window, "same") * rate / len(window)
     is_moving = speeds > STILL_MPS
-    # Asked: the path from end to end, or straight from place to place
+    # Asked: the path from end to end, or the shortest free way from place to place
     if sketch.path is not None:
         ends = (sketch.path.points[0], sketch.path.points[-1])
         way = np.linalg.norm(np.array(sketch.start.position) - ends[0]) + sketch.path.length_m
@@ -143,7 +146,7 @@ def _measure_course(motion: Motion, sketch: Sketch) -> dict[str, Any]:
             place = event.at or (thing and (thing[0], thing[2]))
             route += [place] if place else []
         route.append(sketch.goal.position)
-        asked = float(np.linalg.norm(np.diff(route, axis=0), axis=1).sum())
+        asked = sum(shortest_way(sketch.world, a, b) for a, b in pairwise(route))
     # Standing in between, without the times that stops and hands need
     edge = round(END_S * rate)
     stands = [b - a for a, b in find_runs(~is_moving) if a > edge and b < len(moves) - edge]
@@ -224,13 +227,14 @@ def find_broken(check: SketchCheck, motion: Motion, sketch: Sketch) -> tuple[str
         if event.kind == "jump":
             near += 0.5 * (event.length_m or 0.0)
             here = [p for p in flights if away[p.start : p.stop].min() <= near + SLACK_M]
-            spans = [float(np.linalg.norm(ground[p.stop - 1] - ground[p.start])) for p in here]
+            spans = [_cleared_length(motion, p.start, p.stop) for p in here]
             rises = [float(np.ptp(motion.root_positions[max(p.start - 1, 0) : p.stop, 1])) for p in here]
-            for made, asked, what in ((spans, event.length_m, "long"), (rises, event.height_m, "high")):
-                if here and asked is not None and max(made) < JUMP_SHARE * asked:
-                    found.append(
-                        f"jumps at {where}, {max(made):.2f} m {what} by the root: {asked:.2f} m were asked for"
-                    )
+            if here and event.length_m is not None and max(spans) < event.length_m - SLACK_M:
+                made, asked = max(spans), event.length_m
+                found.append(f"jumps at {where}, {made:.2f} m from toe to heel: {asked:.2f} m were asked for")
+            if here and event.height_m is not None and max(rises) < JUMP_SHARE * event.height_m:
+                made, asked = max(rises), event.height_m
+                found.append(f"jumps at {where}, {made:.2f} m high by the root: {asked:.2f} m were asked for")
             if not here:
                 found.append(f"makes no jump at {where}")
         elif float(away.min()) > near + SLACK_M:
@@ -240,6 +244,25 @@ def find_broken(check: SketchCheck, motion: Motion, sketch: Sketch) -> tuple[str
             if stood < JUMP_SHARE * (event.seconds or 0.0) or stood < 0.1:
                 found.append(f"stands for {stood:.1f} s at {where}, {event.seconds or 0.0:.1f} s were asked for")
     return (*found, *check.things)
+
+
+def _cleared_length(motion: Motion, start: int, stop: int) -> float:
+    """Ground [m] along the way of the root between the feet before a flight and those after it, from toe to heel."""
+    contacts = ensure_contacts(motion).contacts
+    assert contacts is not None
+    names, before, after = contact_points(motion.skeleton).names, max(start - 1, 0), min(stop, motion.num_frames - 1)
+    ahead = (motion.root_positions[after] - motion.root_positions[before]) * [1.0, 0.0, 1.0]
+    along = contact_positions(motion)[[before, after]] @ (ahead / max(float(np.linalg.norm(ahead)), 1e-9))
+    # Heels and toes of the feet that touch the ground
+    last, first = -np.inf, np.inf
+    for foot in ("left", "right"):
+        points = [names.index(f"{foot}_{part}") for part in ("heel", "toe")]
+        column = [n for n, name in enumerate(contacts.names) if name.startswith(f"{foot}_") and "hand" not in name]
+        if contacts.active[before, column].any():
+            last = max(last, float(along[0, points].max()))
+        if contacts.active[after, column].any():
+            first = min(first, float(along[1, points].min()))
+    return first - last if np.isfinite(first - last) else 0.0
 
 
 def distance_into_water(world: World, places: FloatArray) -> FloatArray:

@@ -1,6 +1,7 @@
 """Sketches and worlds as plain data, with a TOML form."""
 
 from marey.base import deprecated_names, guard_room
+from marey.world.free_way import shortest_way
 from marey.world.sketch import (
     Event,
     GroundPose,
@@ -33,6 +34,7 @@ __all__ = [
     "parse_sketch",
     "save_sketch",
     "segment_distance",
+    "shortest_way",
     "sketch_to_toml",
 ]
 

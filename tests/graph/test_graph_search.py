@@ -21,13 +21,14 @@ from marey.graph.arrays import (
     compose_planar,
     pack_constraints,
 )
-from marey.graph.database.settings import AS_CAPTURED
+from marey.graph.database.settings import AS_CAPTURED, SearchSettings
 from marey.graph.paths import PathStep
+from marey.graph.search.anytime import FACING_ABOVE, AnytimeSearch
 from marey.graph.search.blended_graph import borrow_memory, prepare_graph
-from marey.graph.search.footsteps import is_crossed
+from marey.graph.search.footsteps import evaluate_heuristic, is_crossed
 from marey.graph.search.ground import GroundGrid
 from marey.graph.search.heuristics import HEURISTICS, compute_bounds, layer_distances, root_path_lengths, worst_case
-from marey.graph.search.problem import SearchProblem
+from marey.graph.search.problem import SearchClock, SearchProblem
 from marey.graph.search.sketch import SearchFailure, compile_sketch
 from marey.graph.search.solve import search_graph
 from marey.world import Event, GroundPose, Path, River, Sketch, Stone, Thing, Wall, World, segment_distance
@@ -245,9 +246,6 @@ def test_the_bound_of_the_thesis_finds_standing_goals(walker):
 
 def expansions_at_once(graph, problem: Sketch, heuristic: str, tolerance: float, epsilon: float = 1.0) -> int:
     """Expansions of one search over all constraints at one epsilon."""
-    from marey.graph.search.anytime import AnytimeSearch
-    from marey.graph.search.problem import SearchClock
-
     compiled = SearchProblem.from_sketch(prepare_graph(graph), problem, heuristic, tolerance)
     assert not isinstance(compiled, SearchFailure)
     with borrow_memory(2_000_000) as memory:
@@ -514,6 +512,52 @@ def test_a_bound_that_knows_of_turns_is_consistent_and_sharper(walker):
     found = search_graph(walker, asked, k=1, budget_s=30.0, max_states=60_000, epsilon=(3.0, 2.0))
     assert found.expansions > 100
     assert found.violations == 0
+
+
+CUP_TO_CUP = (Event("pick", object="cup"), Event("place", object="cup", to=(-1.6, 0.8, 2.6)))
+FACING = {
+    "from cup to cup": sketch(
+        (0.0, 0.5), tolerance=0.3, events=CUP_TO_CUP, world=World(objects=(Thing("cup", (0.2, 0.8, 2.6)),))
+    ),
+    "pick and stop behind": sketch(
+        (0.3, -1.0), tolerance=0.3, events=(CUP_TO_CUP[0], Event("stop", at=(1.0, 1.0))),
+        world=World(objects=(Thing("cup", (0.2, 0.8, 2.6)),)),
+    ),
+    "leap and come back": sketch((0.3, 1.0), tolerance=0.3, events=(Event("jump", at=(0.6, 3.0), length_m=0.8),)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("settings", [AS_CAPTURED, SearchSettings()], ids=["as captured", "moved"])
+@pytest.mark.parametrize("name", FACING)
+def test_a_bound_that_knows_where_one_faces_never_falls_by_more_than_an_edge_costs(walker, name, settings):
+    """Consistent on every edge looked at, and zero at the end: below every way that is left. The best way stays."""
+    asked, found = FACING[name], {}
+    plain = SearchProblem.from_sketch(prepare_graph(walker, calm=True), asked, "legs", 0.1, settings=settings)
+    assert isinstance(plain, SearchProblem)
+    for problem in (plain, plain.with_facing_bounds()):
+        with borrow_memory(3_000_000) as memory:
+            run = AnytimeSearch(problem, memory, SearchClock(time.perf_counter(), 300.0), None, few=False)
+            run.proved = FACING_ABOVE  # no dearer bound than the one given
+            run._search_all_constraints((1.0,))
+            run._accumulate_counts()
+        assert run.proved <= 1.0
+        assert run.violations == 0
+        assert run.expansions > 100
+        found[len(problem.terms.line)] = run
+    least = [min(_starts_bound(run.problem)) for run in found.values()]
+    assert least[1] > least[0] + 0.1
+    assert found[len(plain.constraints)].cost == pytest.approx(found[0].cost, rel=0.02)  # ways that end in one cell
+    assert found[len(plain.constraints)].expansions < found[0].expansions
+
+
+def _starts_bound(problem: SearchProblem) -> list[float]:
+    """Bounds of all starts."""
+    world, (x, z) = problem.world, problem.sketch.start.position
+    grid = np.array([*world.origin, world.cell])
+    return [
+        evaluate_heuristic(world.distance, grid, problem.terms, node, 0, x, z, place[2])
+        for node, place in problem.starts()
+    ]
 
 
 def test_what_is_put_down_is_put_down_by_the_hand_that_took_it(walker):

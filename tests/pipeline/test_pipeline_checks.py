@@ -98,12 +98,12 @@ def test_nobody_stands_about_on_the_way_to_a_ball_or_begins_with_a_foot_turned_o
 @pytest.mark.slow
 @pytest.mark.usefixtures("own_clock")
 def test_a48_pick_jump_goal_meets_all_constraints_and_a_body_can_do_it():
-    """The first way, in expansions: 60 k are 2 s on a quiet core. Proved within 1.2 it is not: 1.33 after 10 s."""
+    """The first way, in expansions: 60 k are 2 s on a quiet core."""
     result = synthesize_sketch(shipped("pick-jump-goal"), "graph", k=1, budget_s=15.0)
     assert_bars(result)
     assert result.search is not None and result.validity is not None and result.errors is not None
     assert result.search.history[0].expansions <= 60_000
-    assert result.search.epsilon <= 2.0
+    assert result.search.epsilon <= 1.2
     assert result.validity.valid_fraction >= 0.98
     assert result.errors.goal_m <= 0.25
     assert len(result.errors.reaches_m) == 1, "the key was not picked up"
@@ -111,7 +111,7 @@ def test_a48_pick_jump_goal_meets_all_constraints_and_a_body_can_do_it():
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("own_clock")
-@pytest.mark.xfail(strict=True, reason="1.33 after 10 s of processor; red frames at each end of the leap")
+@pytest.mark.xfail(strict=True, reason="99 % green: frames at the ends of the leap")
 def test_a48_pick_jump_goal_is_proved_within_a_fifth_and_all_green():
     """The check to its letter."""
     result = synthesize_sketch(shipped("pick-jump-goal"), "graph", budget_s=60.0)

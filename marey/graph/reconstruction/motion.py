@@ -94,7 +94,7 @@ NEAR_M: Final = 0.5  # [m] a pick farther off than this is for something else (h
 HANDS: Final = {PICK_LEFT: "left_hand", PICK_RIGHT: "right_hand"}
 REACH_TOL_M: Final = 1e-4  # [m] to which inverse kinematics goes
 HAND_ROOM_M: Final = 0.02  # [m] between a palm and a table or box that it passes
-LIFT_ROUNDS: Final = 2  # a hand that is brought out at one frame may still be inside at those round it
+LIFT_ROUNDS: Final = 4  # a hand that is brought out at one frame may still be inside at those round it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,7 +145,7 @@ def lift_hands(motion: Motion, world: World) -> Motion:
     The deepest frame of each stay inside is corrected by :func:`refine_reaches`, which eases into it and out of it.
     """
     names = contact_points(motion.skeleton).names
-    for solid in (*world.tables, *world.boxes) * LIFT_ROUNDS:
+    for solid in (*world.tables, *world.boxes):
         for hand in HANDS.values():
             point = contact_positions(motion)[:, names.index(hand)]
             beside = box_distance(solid.position, solid.size, solid.heading_deg, point[:, 0], point[:, 2])
@@ -278,7 +278,15 @@ def _run_stages(
         for step, frame in zip(result.met, frames, strict=True)
         if step in targets
     ]
-    return refine_reaches(lift_hands(motion, sketch.world), reaches) if refine else motion, reaches, frames
+    if refine:
+        motion = refine_reaches(motion, reaches)
+        for _ in range(LIFT_ROUNDS):
+            # A hand that reaches bends the spine, and so carries the other one
+            lifted = lift_hands(motion, sketch.world)
+            if lifted is motion:
+                break
+            motion = refine_reaches(lifted, reaches)
+    return motion, reaches, frames
 
 
 def final_errors(graph: MotionGraph, result: SearchResult, sketch: Sketch) -> tuple[Motion, tuple[float, ...]]:

@@ -29,6 +29,7 @@ from marey.graph.arrays import (
 )
 from marey.graph.paths import SearchSolution
 from marey.graph.search.ara import add_start, expand_states, least_open_cost, relax_edge, reopen_states
+from marey.graph.search.directions import FacingEdges, tabulate_facing
 from marey.graph.search.free_blends import blend_to_picks
 from marey.graph.search.ground import GRID_STEPS, grid_distances
 from marey.graph.search.heuristics import compute_potentials, tabulate_costs
@@ -42,6 +43,8 @@ FIRST_CHUNK: Final = 256  # expansions before the first look at the clock
 CLOCK_INTERVAL_S: Final = 0.03  # [s] between two looks
 STAGE_SHARE: Final = 0.3  # of the budget that may go into ways found constraint by constraint
 EPSILON_FACTOR: Final = 0.97  # of a bound that is proved, for the next search
+FACING_ABOVE: Final = 1.3  # a first way whose bound is above this is worth a dearer bound
+FACING_BUDGET_S: Final = 4.0  # [s] that must be left for it
 OnSolution = Callable[[SearchSolution, "AnytimeSearch"], bool | None]
 
 
@@ -60,6 +63,9 @@ def compile_kernels() -> None:
     space = SearchSpace(roads, world, pack_constraints([SketchConstraint(PICK, (0.0, 0.0, 0.0), 0.0)]), terms, memory)
     grid_distances(bits, np.zeros((2, 2)), GRID_STEPS)
     tabulate_costs(roads.first, none, np.zeros(0), none, no_bits, no_bits, np.zeros(1), np.zeros((1, 1)))
+    turns = FacingEdges(roads.first, none, np.zeros(0), no_bits, none, no_bits)
+    rows = np.zeros((1, 1), dtype=np.int64)
+    tabulate_facing(turns, rows[:0], no_bits, rows, np.zeros((1, 1)), np.zeros((1, 1, 1)))
     compute_potentials(roads.first, none, np.zeros(0), no_bits, no_bits, np.zeros(1), 1)
     add_start(space, 0, np.array([1.0, 1.0, 0.0]), 1.0)
     expand_states(space, np.inf, 1.0, False, 4)
@@ -191,9 +197,16 @@ class AnytimeSearch:
         """
         clear_memory(self.memory)
         self.problem = self.problem.with_direction_bounds()
+        if self.proved > FACING_ABOVE and self.clock.budget_s - self.clock.seconds > FACING_BUDGET_S:
+            self.problem = self.problem.with_facing_bounds()
         last = schedule[-1]
         epsilon = schedule[0] if self.best is None else max(last, EPSILON_FACTOR * self.proved)
         self._begin(self.problem, self.problem.starts(), epsilon)
+        if self.best is not None:
+            # The bound of the starts may be better than the one before
+            least = least_open_cost(self.memory.states, self.memory.num_states)
+            epsilon = max(last, min(epsilon, EPSILON_FACTOR * self.cost / max(least, 1e-300)))
+            reopen_states(self.memory, epsilon)
         while True:
             is_settled = self._search_epsilon(self.problem, epsilon, self.cost, self.clock)
             while is_settled and self.memory.goal == EMPTY and self.best is None and self._retry_blocked_edges(epsilon):

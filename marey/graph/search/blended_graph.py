@@ -224,7 +224,7 @@ def _append_rows(
     by = np.argsort(start, kind="stable")
     states = _append_states(graph, roads, links.nodes)
     first = np.searchsorted(start[by], np.arange(len(states.event) + 1))
-    order, few = order_diverse_edges(first, cost[by], delta[by], NUM_CHEAP_PAIRS)
+    order, few = order_diverse_edges(first, cost[by], delta[by], NUM_CHEAP_PAIRS, states.event[target[by]])
     laid = states._replace(
         first=first, order=order, few=few, target=target[by], cost=cost[by], delta=delta[by], path=path[by],
         flight=flight[by], apart=np.zeros(len(by), dtype=bool),
@@ -313,7 +313,9 @@ def prepare_graph(graph: MotionGraph, k: int = 1, *, calm: bool = False) -> Prep
         arrays, arc, blends = graph.arrays, graph.arrays.arc, None
         if k == 1:
             # Arrays of the graph in search order; copies, since kernels need writable arrays
-            order, few = order_diverse_edges(arrays.first, arrays.cost, arrays.delta, NUM_CHEAP_EDGES)
+            order, few = order_diverse_edges(
+                arrays.first, arrays.cost, arrays.delta, NUM_CHEAP_EDGES, arrays.event[arrays.target]
+            )
             whole = np.array
             roads = SearchGraph(
                 whole(arrays.first), order, few, whole(arrays.target), whole(arrays.cost), whole(arrays.delta),

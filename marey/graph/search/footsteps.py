@@ -99,6 +99,12 @@ def evaluate_heuristic(
     if turns > 0:
         turn = int((yaw + np.pi + BIN_SHIFT) / (2.0 * np.pi) * turns) % turns
         best = max(best, rate[-1] * way + terms.turned[met, node, turn])
+    if len(terms.line) > 0:
+        facing, line = terms.facing, terms.line
+        turns = facing.shape[3]
+        turn = int((yaw + np.pi + BIN_SHIFT) / (2.0 * np.pi) * turns) % turns
+        at = int(np.floor(line[met, 0] * x + line[met, 1] * z + line[met, 2]))
+        best = max(best, facing[met, min(max(at, 0), facing.shape[1] - 1), node, turn])
     return best
 
 

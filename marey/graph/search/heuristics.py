@@ -14,8 +14,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, UnknownNameError, kernel
 from marey.graph.arrays import (
-    BIN_SHIFT,
-    HEADING_TOL,
+    FLIGHT,
     JUMP,
     NO_FINAL,
     PICK,
@@ -26,7 +25,6 @@ from marey.graph.arrays import (
     SearchGraph,
     SketchConstraint,
     compose_planar,
-    wrap_angles,
 )
 from marey.graph.search.ground import GRID_CELL_M, GroundGrid
 
@@ -175,9 +173,6 @@ RATE_FRACTIONS: Final = (0.0, 0.6, 0.995)  # of the rate of the cheapest cycle, 
 ZIGZAG_FACTOR: Final = float(
     np.sqrt(2.0)
 )  # [-] slope of an interpolant of values that differ by their distance at most
-NUM_DIRECTION_BINS: Final = 60  # direction bins of a bound
-NEIGHBOUR_BINS: Final = 2  # by which moved footsteps turn at most
-MAX_SWEEPS: Final = 2000
 FOOTING_STEP_M: Final = 0.01  # [m] at which water is looked for dry ground,
 FOOT_SPREAD_M: Final = 0.5  # [m] so far beside the place where it is crossed,
 MAX_WATER_M: Final = 3.0  # [m] and so far from there
@@ -477,68 +472,25 @@ def _dearest_event_cost(
     return ahead
 
 
-def add_direction_terms(
-    roads: SearchGraph, rates: CostRates, constraints: Sequence[SketchConstraint], layers: ConstraintLayers,
-    terms: HeuristicTerms,
-) -> HeuristicTerms:  # fmt: skip
-    """Terms of "cycle" that know how the anchor is turned: they include the cost of turning to the target directions.
-
-    Directions are binned; an edge may lead to the two bins in which its turn can end, so that the bound is
-    below what it stands for.
-    """
-    states, width = len(roads.first) - 1, 2.0 * np.pi / NUM_DIRECTION_BINS
-    bins = np.arange(NUM_DIRECTION_BINS)
-    # Each edge turns by one or two bins
-    exact = roads.delta[:, 2] / width
-    low = np.floor(exact + 1e-9).astype(np.int64)
-    high = np.ceil(exact - 1e-9).astype(np.int64)
-    edge = np.concatenate([np.arange(len(low)), np.flatnonzero(high > low)])
-    turn = np.concatenate([low, high[high > low]])
-    # Graph of states times bins, sorted by start
-    start = (roads.source[edge][:, None] * NUM_DIRECTION_BINS + bins).ravel()
-    order = np.argsort(start, kind="stable")
-    end = (bins + turn[:, None]) % NUM_DIRECTION_BINS
-    target = (roads.target[edge][:, None] * NUM_DIRECTION_BINS + end).ravel()[order]
-    edge, end = np.repeat(edge, NUM_DIRECTION_BINS)[order], end.ravel()[order]
-    first = np.searchsorted(start[order], np.arange(states * NUM_DIRECTION_BINS + 1))
-    cost = (roads.cost - terms.rate[-1] * rates.length)[edge]
-    after, turned = np.zeros(states * NUM_DIRECTION_BINS), np.empty((len(constraints), states, NUM_DIRECTION_BINS))
-    # Potentials from the last constraint to the first
-    for layer in range(len(constraints) - 1, -1, -1):
-        meets, constraint = layers.meets[layer][edge], constraints[layer]
-        if constraint.kind == REACH and not np.isnan(constraint.heading_rad):
-            # Only edges that end in a direction bin compatible with the target heading of the root meet it
-            middle = (
-                (end + 0.5) * width - np.pi - BIN_SHIFT + roads.root[roads.target[edge], 2] - constraint.heading_rad
-            )
-            meets &= np.abs(wrap_angles(middle)) <= HEADING_TOL + 0.5 * width + 1e-9
-        if constraint.slack_m > 0.0:
-            # Moved footsteps may end in the neighbours of a bin: the least of them
-            own = after.reshape(-1, NUM_DIRECTION_BINS)
-            near = [np.roll(own, step, axis=1) for step in range(-NEIGHBOUR_BINS, NEIGHBOUR_BINS + 1)]
-            after = np.minimum.reduce(near).ravel()
-        after, _ = compute_potentials(first, target, cost, meets, roads.apart[edge], after, MAX_SWEEPS)
-        turned[layer] = after.reshape(states, NUM_DIRECTION_BINS)
-    return terms._replace(turned=turned)
-
-
 def order_diverse_edges(
-    roads_first: IntArray, cost: FloatArray, delta: FloatArray, cheap: int
+    roads_first: IntArray, cost: FloatArray, delta: FloatArray, cheap: int, event: IntArray
 ) -> tuple[IntArray, IntArray]:
     """Order of edges ``(E,)`` and how many of each state come first ``(N,)``.
 
-    First are the cheapest of every bin of 15 degrees and 15 cm of step, then the ``cheap`` cheapest of the others, then
+    First are all that lead to a pick or a take-off ``event`` (E,), since each of them is another height, reach or
+    flight; of the others the cheapest of every bin of 15 degrees and 15 cm of step, then the ``cheap`` cheapest; then
     the rest ([Safonova2006]_ searches all; this many give the same way nearly always, sooner).
     """
     states = len(roads_first) - 1
     source = np.repeat(np.arange(states), np.diff(roads_first))
     turn = np.floor(delta[:, 2] / np.deg2rad(15.0)).astype(np.int64) + 64
     step = np.floor(delta[:, :2] / 0.15).astype(np.int64) + 512
+    is_first = np.isin(event, (*PICKS, FLIGHT))
     order = np.lexsort((cost, step[:, 1], step[:, 0], turn, source))
+    order = order[~is_first[order]]
     key = np.stack([source, turn, step[:, 0], step[:, 1]])[:, order]
     fresh = np.ones(len(order), dtype=bool)
     fresh[1:] = (key[:, 1:] != key[:, :-1]).any(axis=0)
-    is_first = np.zeros(len(order), dtype=bool)
     is_first[order[fresh]] = True
     others = order[~fresh][np.lexsort((cost[order[~fresh]], source[order[~fresh]]))]
     start = np.searchsorted(source[others], np.arange(states))

@@ -32,12 +32,12 @@ from marey.graph.database.compact import compute_pose_costs, compute_transition_
 from marey.graph.database.settings import AS_CAPTURED, SearchSettings
 from marey.graph.paths import PathStep
 from marey.graph.search.blended_graph import PreparedGraph
+from marey.graph.search.directions import add_direction_terms, add_facing_terms
 from marey.graph.search.footsteps import move_steps
 from marey.graph.search.ground import GRID_CELL_M, GroundGrid
 from marey.graph.search.heuristics import (
     DIRECTIONAL_HEURISTICS,
     ConstraintLayers,
-    add_direction_terms,
     compute_bounds,
     layer_distances,
 )
@@ -237,6 +237,16 @@ class SearchProblem:
         roads, rates = self.made.roads, self.made.rates
         layers = layer_distances(roads, self.constraints, self.ground)
         return replace(self, terms=add_direction_terms(roads, rates, self.constraints, layers, self.terms))
+
+    def with_facing_bounds(self) -> SearchProblem:
+        """The same with a bound that knows which way one faces, where no path is drawn and there is much to do."""
+        is_free = self.sketch.path is None and len(self.constraints) > 1 and self.made.blends is None
+        if self.heuristic not in DIRECTIONAL_HEURISTICS or not is_free:
+            return self
+        layers, start = layer_distances(self.made.roads, self.constraints, self.ground), self.sketch.start.position
+        return replace(
+            self, terms=add_facing_terms(self.made.roads, self.constraints, layers, self.ground, start, self.terms)
+        )
 
     def with_assigned_hands(self, hands: Mapping[str, int]) -> SearchProblem:
         """The same with things taken and put down by given hands, if any is put down again."""
