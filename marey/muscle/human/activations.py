@@ -366,10 +366,10 @@ def estimate_activations(
     .. math:: \min_{0\le a\le1}\sum_m a_m^p/p + \tfrac w2|r|^2/r_0^2,\qquad
               \textstyle\sum_m R_{jm}\,(a_m c_m + f_m) + p_j + r_j = \tau_j
 
-    where R are moment arms, :math:`c = F_0 f_L f_V` tensions at full activation, f passive tensions and p the resistance
-    of relaxed legs (:func:`compute_joint_resistance`), both by choice, and the reserve r is what none of them gives: it
-    is reported, never hidden. Tendons stretch with the force of the sharing before. Torques are low-passed as the
-    accelerations are: ground forces that jump between frames are no work of muscles.
+    where R are moment arms, :math:`c = F_0 f_L f_V` tensions at full activation, f passive tensions and p the
+    resistance of relaxed legs (:func:`compute_joint_resistance`), both by choice, and the reserve r is what none of
+    them gives: it is reported, never hidden. Tendons stretch with the force of the sharing before. Torques go through
+    the low-pass of the accelerations, so that ground forces and inertia are smooth alike.
 
     Args:
         motion: any clip; put on the joints of ``marey.HUMAN`` in its own size first, unless it has them. The path of
