@@ -196,7 +196,8 @@ def test_plates_that_ring_faster_than_a_body_moves_do_not_shake_its_torques(squa
     ankles = squat.joint_positions()[:, [HUMAN.names.index(f"{side}_ankle") for side in ("left", "right")]]
     times, still = np.arange(len(ankles)) / squat.rate_hz, np.zeros_like(ankles)
     places = ankles * [1.0, 0.0, 1.0] + [0.0, 0.0, 0.05]
-    calm, ringing = still + [0.0, 350.0, 0.0], still + [0.0, 350.0, 0.0]
+    calm = np.full_like(ankles, (0.0, 350.0, 0.0))
+    ringing = calm.copy()
     ringing[::2, :, 2] += 100.0  # to and fro at 30 Hz
     ringing[1::2, :, 2] -= 100.0
     found = [
