@@ -10,7 +10,8 @@ of every walk of a folder of BVH files (those of the index's first category at 1
   expected with the measured EMG of OpenSim's example walk.
 
 How feet share the ground reaction was chosen on ``TUNING``; placements and lengths of muscles on walks of subjects 07,
-16 and 35. The windows are those of Perry (*Gait Analysis*) and Winter (*Biomechanics and Motor Control*), rounded.
+16 and 35; the filter of the torques, and that legs do not resist, on ``TUNING`` and on walks 07_01, 16_58 and 35_01.
+The windows are those of Perry (*Gait Analysis*) and Winter (*Biomechanics and Motor Control*), rounded.
 """
 
 from __future__ import annotations

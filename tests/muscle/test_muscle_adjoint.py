@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import thread_time
+
 import numpy as np
 import pytest
 
@@ -124,6 +126,26 @@ def test_engell_63_work_and_memory_are_linear_in_the_number_of_steps():
         memory.append(found.stored)
     assert work == [2 * steps for steps in lengths]
     assert memory == [steps + 1 for steps in lengths]
+
+
+@pytest.mark.timing
+def test_engell_63_a_gradient_costs_at_most_five_simulations_and_its_time_is_linear():
+    pair, start = systems()["pair"]
+    lengths = np.array([50, 100, 200, 400, 800, 1600])
+    forward, backward = np.empty(len(lengths)), np.empty(len(lengths))
+    for k, steps in enumerate(lengths):
+        problem = OptimalControlProblem(pair, start, int(steps), [StateGoal(int(steps), start)])
+        controls = np.zeros((int(steps), 4))
+        jobs = (lambda: simulate_controls(problem, controls), lambda: compute_adjoint_gradient(problem, controls))  # noqa: B023
+        for times, job in zip((forward, backward), jobs, strict=True):
+            tries: list[float] = []
+            for _ in range(5):
+                begin = thread_time()
+                job()
+                tries.append(thread_time() - begin)
+            times[k] = min(tries)
+    assert (backward <= 5.0 * forward).all()
+    assert np.corrcoef(lengths, backward)[0, 1] ** 2 > 0.98
 
 
 def test_forward_sensitivities_give_the_adjoint_gradient():

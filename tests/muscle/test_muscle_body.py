@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import thread_time
+
 import numpy as np
 import pytest
 
@@ -135,8 +137,9 @@ def test_engell_42_a_strongly_contracted_cylinder_keeps_its_volume():
     assert 0.01 < abs(contracted(0.45)[1]) < 0.05
 
 
-def test_engell_43_a_thousand_frames_of_contraction_invert_no_cell():
-    mesh = TetMesh.cylinder(0.04, 0.16, rings=2, layers=6)
+@pytest.mark.parametrize(("rings", "layers"), [(2, 6), pytest.param(4, 14, marks=pytest.mark.slow)])
+def test_engell_43_a_thousand_frames_of_contraction_invert_no_cell(rings, layers):
+    mesh = TetMesh.cylinder(0.04, 0.16, rings=rings, layers=layers)
     axis = np.array([[0.0, 0.01, 0.0], [0.0, 0.08, 0.0], [0.0, 0.15, 0.0]])
     top = np.flatnonzero(mesh.nodes[:, 1] > 0.159)
     body = SoftBody.from_mesh(mesh, pinned=top, muscles=Muscles(mesh, [ActivationSpline(axis)]))
@@ -145,6 +148,22 @@ def test_engell_43_a_thousand_frames_of_contraction_invert_no_cell():
         assert report.inverted == 0
         assert report.substeps == 1
     assert np.abs(body.velocities).max() < 5.0
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize(("layers", "cells", "limit_s"), [(14, 4011, 0.033), (24, 6902, 0.060)])
+def test_engell_43_a_frame_of_the_thesis_arms_fits_their_time_on_one_core(layers, cells, limit_s):
+    mesh = TetMesh.cylinder(0.04, 0.0115 * layers, rings=4, layers=layers)
+    assert len(mesh.cells) >= cells
+    axis = np.array([[0.0, 0.01, 0.0], [0.0, 0.08, 0.0], [0.0, 0.15, 0.0]])
+    top = np.flatnonzero(mesh.nodes[:, 1] > 0.0115 * layers - 1e-9)
+    body = SoftBody.from_mesh(mesh, pinned=top, muscles=Muscles(mesh, [ActivationSpline(axis)]))
+    seconds: list[float] = []
+    for frame in range(60):
+        start = thread_time()
+        body.step(activations=[0.5 - 0.5 * np.cos(0.1 * frame)])
+        seconds.append(thread_time() - start)
+    assert np.median(seconds[10:]) <= limit_s
 
 
 def test_engell_58_bones_of_stiffer_cells_hardly_strain_where_the_flesh_does():

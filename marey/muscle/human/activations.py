@@ -356,6 +356,7 @@ def estimate_activations(
     carried_kg: Mapping[str, float] | None = None,
     hill: bool = True,
     passive: bool = False,
+    resistance: bool = False,
     dynamics: bool = True,
     co_contraction: float = 0.0,
     power: float = 2.0,
@@ -365,9 +366,10 @@ def estimate_activations(
     .. math:: \min_{0\le a\le1}\sum_m a_m^p/p + \tfrac w2|r|^2/r_0^2,\qquad
               \textstyle\sum_m R_{jm}\,(a_m c_m + f_m) + p_j + r_j = \tau_j
 
-    where R are moment arms, :math:`c = F_0 f_L f_V` tensions at full activation, f passive tensions, p the resistance
-    of relaxed legs (:func:`compute_joint_resistance`, unless ``passive`` asks for f instead), and the reserve r is what
-    neither can give: it is reported, never hidden. Tendons stretch with the force of the sharing before.
+    where R are moment arms, :math:`c = F_0 f_L f_V` tensions at full activation, f passive tensions and p the
+    resistance of relaxed legs (:func:`compute_joint_resistance`), both by choice, and the reserve r is what none of
+    them gives: it is reported, never hidden. Tendons stretch with the force of the sharing before. Torques go through
+    the low-pass of the accelerations, so that ground forces and inertia are smooth alike.
 
     Args:
         motion: any clip; put on the joints of ``marey.HUMAN`` in its own size first, unless it has them. The path of
@@ -378,18 +380,22 @@ def estimate_activations(
             are estimated from the motion and contacts that are detected on the figure (:func:`estimate_foot_loads`).
         carried_kg: what "left_wrist" and "right_wrist" carry.
         hill: strength depends on length and speed of the fibres; else it is the largest force.
-        passive: stretched fibres pull also when at rest, muscle by muscle; by default measured legs resist as a whole.
+        passive: stretched fibres pull also when at rest, muscle by muscle.
+        resistance: legs resist bending as measured ones at rest do, muscles and ligaments as a whole.
         dynamics: activations change no faster than excitation lets them, 10 ms up and 40 ms down.
         co_contraction: least activation of every muscle.
         power: p; 2 spreads the work, 3 is the criterion of endurance.
 
     Raises:
-        InputError: fewer than three frames, a power below 2, or muscles that do not fit the figure.
+        InputError: fewer than three frames, a power below 2, both ``passive`` and ``resistance``, or muscles that do
+            not fit the figure.
     """
     if not (np.isfinite(power) and 2.0 <= power <= 8.0):
         raise InputError(f"power is {power}", "Give 2 to 8")
     if not 0.0 <= co_contraction < 1.0:
         raise InputError(f"co_contraction is {co_contraction}", "Give 0 to less than 1")
+    if passive and resistance:
+        raise InputError("resting muscles would pull twice", "Give passive or resistance")
     figure = motion
     if motion.skeleton.names != HUMAN.names:
         ratio = leg_length(motion.skeleton, role_map(motion.skeleton)) / leg_length(HUMAN, role_map(HUMAN))
@@ -424,6 +430,8 @@ def estimate_activations(
     geometry = compute_muscle_geometry(smoothed, lines, axes)
     joints = [figure.skeleton.names.index(joint) for joint, _ in axes]
     torques = turned[:, joints, [axis for _, axis in axes]]
+    if needed.cutoff_hz is not None:
+        torques = smooth_values(torques, needed.rate_hz, needed.cutoff_hz)
     # Length of each muscle [m] when the figure stands with hanging arms and slightly bent elbows
     turns = np.zeros((1, figure.skeleton.num_joints, 3))
     for joint, axis, degrees in STAND_DEG:
@@ -438,7 +446,7 @@ def estimate_activations(
     rest, fall = (np.exp(-step_s / np.array([ACTIVATION_S, DEACTIVATION_S])) if dynamics else np.zeros(2)).tolist()
     rule = ShareRule(RESERVE_WEIGHT, power, co_contraction, rest, fall)
     rigid, longer = begin + (geometry.lengths - standing) / fibres, TENDON_STRAIN * tendons / fibres
-    resistance = np.zeros_like(torques) if passive else compute_joint_resistance(smoothed, axes)
+    resisted = compute_joint_resistance(smoothed, axes) if resistance else np.zeros_like(torques)
     pull = forces = activations = relative = np.zeros_like(rigid)
     for _ in range(TENDON_PASSES):
         relative = balance_tendons(rigid, longer, pull)
@@ -448,14 +456,14 @@ def estimate_activations(
             active = np.broadcast_to(largest, active.shape).copy()
         resting = resting if passive else np.zeros_like(resting)
         # Torques that are left for active tension, shared frame by frame; all in units of a reserve.
-        wanted = torques - resistance - np.einsum("fma,fm->fa", geometry.arms, resting)
+        wanted = torques - resisted - np.einsum("fma,fm->fa", geometry.arms, resting)
         turning = np.ascontiguousarray((geometry.arms * active[..., None]).transpose(0, 2, 1)) / RESERVE_NM
         activations, left = share_torques(turning, np.ascontiguousarray(wanted) / RESERVE_NM, rule, 0.05)
         if not np.isfinite(left).all():
             raise InputError("torques of the motion are not finite", "Look at the clip with `marey physics`")
         forces = active * activations + resting
         pull = smooth_values(active * activations / largest, figure.rate_hz, TENDON_HZ)
-    reserves = torques - resistance - np.einsum("fma,fm->fa", geometry.arms, forces)
+    reserves = torques - resisted - np.einsum("fma,fm->fa", geometry.arms, forces)
     # Excitation that makes each activation of the last: a first-order lag, exact over a frame
     excitations = activations.copy()
     if dynamics:
@@ -463,7 +471,7 @@ def estimate_activations(
         left_over = np.where(after > before, rest, fall)
         excitations[1:] = np.clip((after - left_over * before) / (1.0 - left_over), 0.0, 1.0)
     return MuscleTrack(
-        smoothed, lines, axes, geometry, activations, excitations, forces, relative, torques, resistance,
+        smoothed, lines, axes, geometry, activations, excitations, forces, relative, torques, resisted,
         reserves, loads,
         masses.mass_kg,
     )  # fmt: skip
