@@ -158,7 +158,8 @@ def run_in_pool(
 
     left, deaths = dict(enumerate(items)), 0
     while left:
-        with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(workers, mp_context=context, initializer=end_with_parent) as pool:
             try:
                 jobs = {pool.submit(function, item): number for number, item in left.items()}
                 for job in as_completed(jobs):
@@ -175,6 +176,21 @@ def run_in_pool(
                     raise WorkerError(deaths, len(left)) from None
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
+
+
+def end_with_parent() -> None:
+    """Let this worker end when the process that started it does, however that ends.
+
+    A worker that hands a large result to nobody would wait for ever: all workers hold both ends of the pipe.
+    """
+    import multiprocessing
+
+    def watch() -> None:
+        if (parent := multiprocessing.parent_process()) is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 class DaskJobs:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -98,3 +103,34 @@ def test_a_pool_replaces_a_killed_worker_and_does_its_items_again(tmp_path):
 def test_a_pool_whose_workers_always_die_says_so(tmp_path):
     with pytest.raises(WorkerError, match="with 2 jobs left"):
         list(run_in_pool(die_always, [1, 2], 2))
+
+
+POOL = """
+import os, sys
+from marey.base import run_in_pool
+
+def answer(number):
+    open(os.path.join(sys.argv[1], str(os.getpid())), "w").close()
+    return bytes(1 << 22)
+
+if __name__ == "__main__":
+    for found in run_in_pool(answer, range(200), 2):
+        os.kill(os.getpid(), 19)  # stops: nobody reads the results that follow
+"""
+
+
+def test_workers_of_a_killed_process_end(tmp_path):
+    """Also those that are about to hand over a large result."""
+    (tmp_path / "pool.py").write_text(POOL, encoding="utf-8")
+    told = tmp_path / "workers"
+    told.mkdir()
+    process = subprocess.Popen([sys.executable, str(tmp_path / "pool.py"), str(told)])
+    os.waitpid(process.pid, os.WUNTRACED)
+    workers = [int(path.name) for path in told.iterdir()]
+    assert workers
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    deadline = time.monotonic() + 20.0
+    while time.monotonic() < deadline and any(Path(f"/proc/{pid}").exists() for pid in workers):
+        time.sleep(0.05)
+    assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
