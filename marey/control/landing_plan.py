@@ -62,8 +62,8 @@ def plan_landings(
     # Share w (F, 2) of the feet: of two that stand, by where the pivot lies between them
     feet = reference.soles[:, :, HORIZONTAL_AXES]
     way = feet[:, 1] - feet[:, 0]
-    part = ((path.pivot - feet[:, 0]) * way).sum(axis=1) / np.maximum((way**2).sum(axis=1), 1e-6)
-    part = np.where(down.all(axis=1), np.clip(part, 0.0, 1.0), down[:, 1])
+    share = ((path.pivot - feet[:, 0]) * way).sum(axis=1) / np.maximum((way**2).sum(axis=1), 1e-6)
+    part = np.asarray(np.where(down.all(axis=1), np.clip(share, 0.0, 1.0), down[:, 1]), dtype=np.float64)
     growth = np.tile(np.eye(4), (count, 1, 1))
     pull = np.where(down.any(axis=1), path.stiffness, 0.0) * dt
     growth[:, SPEED, ERROR] = pull
