@@ -306,7 +306,7 @@ def level_head(build: BodyArrays, at: FloatArray, lean: Quaternion, rotations: F
 
     ``lean`` is the turn of the trunk by the lean, in the frame of the way.
     """
-    neck = build.spine[build.spine.shape[0] - 1]
+    neck = int(build.spine[build.spine.shape[0] - 1])
     if rotations.shape[0] <= neck or (at[BANK_AT] == 0.0 and at[PITCH_AT] == 0.0 and at[TURN_AT] == 0.0):
         return
     half = 0.5 * at[HEADING_AT]
