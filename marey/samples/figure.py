@@ -256,7 +256,6 @@ TWIST: Final = 0.3  # [-] of the direction to the thing by which the trunk turns
 HOLD_S: Final = 0.2
 BEND_S: Final = (0.7, 0.6)  # [s] a reach without any bend, and how much longer the deepest takes
 CONTACTS: Final = ("left_heel", "left_toe", "right_heel", "right_toe", "picked_left_hand", "picked_right_hand")
-X_AXIS, Y_AXIS, _ = np.eye(3)
 
 
 def pick_up(

@@ -40,7 +40,9 @@ def synth(
     engine: Annotated[str, option("Engine: auto, graph, locomotion, spacetime.", choices=ENGINES)] = "auto",
     graph: Annotated[str | None, option("Graph made by `marey graph build`.", metavar="FILE")] = None,
     k: Annotated[int | None, option("Motions of the graph that may be blended.", min=1, max=2)] = None,
-    budget_s: Annotated[float | None, option("Time for search (of the processor) or optimisation [s].", min=0.01)] = None,
+    budget_s: Annotated[
+        float | None, option("Time for search (of the processor) or optimisation [s].", min=0.01)
+    ] = None,
     objective: Annotated[
         str | None, option("What the graph engine spares: effort, time, smoothness, or speed of the sketch.")
     ] = None,
