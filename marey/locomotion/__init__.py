@@ -12,8 +12,7 @@ from marey.locomotion.fitting.person import (
     fit_style_weights,
     recover_parameters,
 )
-from marey.locomotion.fitting.plots import plot_speed_laws
-from marey.locomotion.fitting.quality import report_held_out
+from marey.locomotion.fitting.quality import plot_speed_laws, report_held_out
 from marey.locomotion.fitting.sorting import Sorting, capture_episodes, sort_clips
 from marey.locomotion.fitting.trials import Manifest, load_manifest
 from marey.locomotion.model.jump_model import JumpModel

@@ -1,7 +1,6 @@
 """Sketches and worlds as plain data, with a TOML form."""
 
 from marey.base import deprecated_names, guard_room
-from marey.world.free_way import shortest_way
 from marey.world.sketch import (
     Event,
     GroundPose,
@@ -13,7 +12,19 @@ from marey.world.sketch import (
     save_sketch,
     sketch_to_toml,
 )
-from marey.world.things import Bar, Box, River, Stone, Table, Thing, Wall, World, box_distance, segment_distance
+from marey.world.things import (
+    Bar,
+    Box,
+    River,
+    Stone,
+    Table,
+    Thing,
+    Wall,
+    World,
+    box_distance,
+    segment_distance,
+    shortest_way,
+)
 
 __all__ = [
     "Bar",

@@ -343,7 +343,7 @@ def test_ctrl_c_ends_with_130(tmp_path):
 
 
 def test_a_reader_that_leaves_early_does_no_harm(walk):
-    command = [sys.executable, "-m", "marey.cli", "info", *[str(walk)] * 3, "--json"]
+    command = [sys.executable, "-m", "marey", "info", *[str(walk)] * 3, "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     process.stdout.close()

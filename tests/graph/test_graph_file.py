@@ -10,8 +10,7 @@ from oracles.graph_parts import graph_bytes
 
 from marey.base import FormatError, InputError, MissingFileError, TensorFormat
 from marey.graph import load_graph, save_graph
-from marey.graph.construction.file import GRAPH_FILE, _pack_graph, check_graph, hash_arrays
-from marey.graph.construction.packing import pack_tensors
+from marey.graph.construction.file import GRAPH_FILE, _pack_graph, check_graph, hash_arrays, pack_tensors
 from marey.skeleton import joint_positions
 
 pytestmark = pytest.mark.mocap

@@ -16,8 +16,7 @@ from marey.base import FloatArray, InputError
 from marey.lie import SO3
 from marey.locomotion.plants.baselines import pose_leg_priority
 from marey.locomotion.plants.hold import TICKS_AHEAD, TOUCH_M, hold_frame, hold_tick, quintic_step
-from marey.locomotion.plants.leg import heel_rise_angle, pose_leg, write_leg_frames
-from marey.locomotion.plants.placement import write_foot_measures
+from marey.locomotion.plants.leg import heel_rise_angle, pose_leg, write_foot_measures, write_leg_frames
 from marey.locomotion.plants.state import (
     PlantForecast,
     PlantOptions,

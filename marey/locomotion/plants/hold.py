@@ -38,19 +38,21 @@ from marey.lie.kernels import (
 )
 from marey.locomotion.plants.leg import (
     bend_toes,
+    flat_foot_vector,
     get3,
     get4,
     leg_extension,
     needed_toe_bend,
     pose_leg,
+    raise_heel,
     relax_toe_bend,
     set3,
     set4,
     solve_leg,
+    write_foot_measures,
     write_leg_frames,
     yaw_rotation,
 )
-from marey.locomotion.plants.placement import flat_foot_vector, raise_heel, write_foot_measures
 from marey.locomotion.plants.state import (
     ANKLE,
     FOOT_RECORD,
