@@ -536,7 +536,7 @@ def test_a_bound_that_knows_where_one_faces_never_falls_by_more_than_an_edge_cos
     assert isinstance(plain, SearchProblem)
     for problem in (plain, plain.with_facing_bounds()):
         with borrow_memory(3_000_000) as memory:
-            run = AnytimeSearch(problem, memory, SearchClock(time.perf_counter(), 300.0), None, few=False)
+            run = AnytimeSearch(problem, memory, SearchClock(300.0), None, few=False)
             run.proved = FACING_ABOVE  # no dearer bound than the one given
             run._search_all_constraints((1.0,))
             run._accumulate_counts()
