@@ -14,14 +14,25 @@ from marey.dynamics.contact_cones import (
     LEVER_M,
     UNIT_TOL,
     allocate_fit,
-    check_friction,
-    check_unit,
     compute_friction_edges,
     solve_nonnegative,
 )
 
 FOOT_HALF_M: Final = (0.12, 0.05)  # [m] along and across the foot ([Fang2003]_ gives none)
 MARGIN_NAMES: Final = ("friction", "tipping_x", "tipping_y", "twist", "pull", "peak")
+
+
+def check_unit(normal: FloatArray) -> None:
+    """Refuse a normal that has no unit length."""
+    length = float(np.linalg.norm(normal))
+    if abs(length - 1.0) > UNIT_TOL:
+        raise InputError(f"the normal has length {length:g}", "Give a unit vector")
+
+
+def check_friction(friction: float) -> None:
+    """Refuse a coefficient of friction that is negative or no number."""
+    if not (np.isfinite(friction) and friction >= 0.0):
+        raise InputError(f"friction is {friction}", "It is 0 or more; shoes on a floor have 0.5 to 1")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

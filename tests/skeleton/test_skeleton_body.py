@@ -112,5 +112,5 @@ def test_mesh_vertices_know_their_joint_and_capsule():
 
 
 def test_rings_of_two_are_refused():
-    with pytest.raises(InputError, match="at least 3"):
+    with pytest.raises(InputError, match="3 to 256"):
         capsule_mesh(capsules(HUMAN), segments=2)
