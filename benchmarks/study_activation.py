@@ -1,4 +1,4 @@
-"""The thesis's studies of activation: stiffness, damping, number of splines and mesh, how momentum is kept.
+"""The thesis's studies of activation: stiffness, damping, number of splines and mesh.
 
 ``python benchmarks/study_activation.py`` prints a table of each ([Engell2012] §21, figs 30 to 34 and 38 to 40): a
 spline along a cylinder contracts for a second and lets go.
@@ -86,11 +86,6 @@ def main() -> None:
         report(cylinder(rings, layers, [line()]))
     for count in COUNTS:
         report(cylinder(*MESHES[-1], sunflower(count)))
-    print("transfer  net force  net torque (of what acts)")
-    for transfer in ("conservative", "virtual_work", "transpose", "pinv"):
-        muscles = cylinder(3, 10, [ActivationSpline([(0, 0.0, 0), (0.02, 0.14, 0)])], transfer=transfer).muscles
-        forces = np.random.default_rng(0).normal(size=(len(muscles.points()), 3))
-        print("{:14s}  {:.1e}  {:.1e}".format(transfer, *muscles.momentum_defect(forces)))
 
 
 def report(body: SoftBody) -> None:
