@@ -35,7 +35,7 @@ WORDS = (
 )  # fmt: skip
 PATIENCE_S, MEMORY_MB, MESSAGE_CHARACTERS = 2.0, 200.0, 1000
 ROOM_MB = 1000  # of address space that a reader may ask for
-BATCH = 20  # mutants of one process
+BATCH, BATCH_S = (2, 400), 0.4  # mutants of one process, at least and at most; processor time of a batch
 GOOD = ("read", "refused", "returned", "held", "fitted after all")
 UNTRIED = "no right call"  # of functions for which no arguments are known
 CUT = "cut by its time"  # of functions of which some calls were not made
@@ -158,27 +158,38 @@ def used_s() -> float:
 
 
 def run_readers(seed: int, seconds: float, only: str = "", number: int | None = None) -> Iterator[Verdict]:
-    """Verdicts of damaged files until the time is up: files in turn, ``BATCH`` mutants of each in a process."""
+    """Verdicts of damaged files until the time is up: files in turn, each for about ``BATCH_S`` in a process of its own.
+
+    A mutant is drawn from the seed, the file and its number, whatever the size of a batch.
+    """
+    import numpy as np
+
     with tempfile.TemporaryDirectory() as folder:
         files = [file for file in seed_files(Path(folder)) if only in str(file)]
         for suffix in {file.suffix for file in files}:
             read_mutant(next(file for file in files if file.suffix == suffix))  # loads what readers load, once
-        at, deadline = 0, time.monotonic() + seconds
+        made, each_s = dict.fromkeys(files, 0), dict.fromkeys(files, BATCH_S / 20)
+        deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             for file in files:
-                batch = range(at, at + BATCH) if number is None else range(number, number + 1)
+                size = int(np.clip(BATCH_S / each_s[file], *BATCH))
+                batch = range(made[file], made[file] + size) if number is None else range(number, number + 1)
                 # What lies beside a file belongs to it: skeletons of .amc, buffers of .gltf
                 target = (
                     file.with_name(f".fuzz-{os.getpid()}{file.suffix}") if os.access(file.parent, os.W_OK) else None
                 )
                 target = target or Path(folder) / f"mutant{file.suffix}"
+                took_s = 0.0
                 try:
-                    yield from _read_batch(file, target, seed, batch, deadline)
+                    for verdict in _read_batch(file, target, seed, batch, deadline):
+                        took_s += verdict.get("s", 0.0)
+                        yield verdict
                 finally:
                     target.unlink(missing_ok=True)
                 if time.monotonic() > deadline:
                     return
-            at += BATCH
+                made[file] += len(batch)
+                each_s[file] = max(took_s / len(batch), 1e-4)
             if number is not None:
                 return
 
@@ -194,7 +205,7 @@ def _read_batch(file: Path, target: Path, seed: int, batch: range, deadline: flo
         os.close(write)
         with os.fdopen(read) as answers:
             for line in answers:
-                yield {"kind": file.name, "number": at, **json.loads(line)}
+                yield {"kind": file.name, "format": file.suffix.lower(), "number": at, **json.loads(line)}
                 at += 1
                 if time.monotonic() > deadline:
                     os.kill(child, signal.SIGKILL)
@@ -263,7 +274,7 @@ def main() -> int:
     }
     is_good = True
     for part in options.parts or parts:
-        kills = Counter[str]()
+        kills, formats = Counter[str](), Counter[str]()
         counts, slowest, largest, untried, cut = Counter[str](), 0.0, 0.0, list[str](), list[str]()
         for found in parts[part]():
             if found["verdict"] in (UNTRIED, CUT):
@@ -272,12 +283,16 @@ def main() -> int:
             counts[found["verdict"]] += 1
             if "kills" in found:
                 kills[found["kind"]] += found["kills"]
+            formats[found.get("format", "")] += 1
             slowest, largest = max(slowest, found.get("s", 0.0)), max(largest, found.get("mb", 0.0))
             if found["verdict"] not in GOOD:
                 is_good = False
                 print(f"{part} --seed {options.seed}: {json.dumps(found)}", flush=True)
         said = ", ".join(f"{verdict} {count}" for verdict, count in counts.most_common())
         extra = f"; slowest {slowest:.2f} s, most {largest:.0f} MB" if part == "readers" else ""
+        extra += (
+            f" ({', '.join(f'{kind} {number}' for kind, number in formats.most_common())})" if part == "readers" else ""
+        )
         extra += "".join(f"; {kind}: {number} kills" for kind, number in kills.items())
         extra += f"; not tried, {UNTRIED}: {', '.join(untried)}" if untried else ""
         extra += f"; {CUT}: {', '.join(cut)}" if cut else ""
