@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +159,7 @@ def used_s() -> float:
 
 
 def run_readers(seed: int, seconds: float, only: str = "", number: int | None = None) -> Iterator[Verdict]:
-    """Verdicts of damaged files until the time is up: files in turn, each for about ``BATCH_S`` in a process of its own.
+    """Verdicts of damaged files until the time is up: each file in turn for about ``BATCH_S``, in a separate process.
 
     A mutant is drawn from the seed, the file and its number, whatever the size of a batch.
     """
@@ -258,7 +259,7 @@ def main() -> int:
         "--function-seconds", type=float, default=10.0, help="calls: for one function; 600 is all of them"
     )
     parser.add_argument("--record", type=Path, help="load: a CSV file of the memory of each job")
-    parser.add_argument("--count", type=int, default=1000, help="kills: how many at most")
+    parser.add_argument("--count", type=int, help="kills, readers: how many at most")
     options = parser.parse_args()
     import fuzz_calls
     import fuzz_faults
@@ -266,9 +267,9 @@ def main() -> int:
 
     each = options.seconds / len(options.parts or "12345")
     parts: dict[str, Callable[[], Iterator[Verdict]]] = {
-        "readers": lambda: run_readers(options.seed, each, options.only, options.number),
+        "readers": lambda: islice(run_readers(options.seed, each, options.only, options.number), options.count),
         "calls": lambda: fuzz_calls.run(options.seed, each, only=options.only, function_s=options.function_seconds),
-        "kills": lambda: fuzz_faults.run_kills(options.seed, each, options.count),
+        "kills": lambda: fuzz_faults.run_kills(options.seed, each, options.count or 1000),
         "disks": lambda: fuzz_faults.run_disks(options.seed, each),
         "load": lambda: fuzz_load.run_load(options.seed, each, options.record),
     }
