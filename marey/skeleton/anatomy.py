@@ -1,7 +1,8 @@
-"""Is this skeleton a human's, and which of its joints is the pelvis?
+"""Decide whether a skeleton is human, and which of its joints is the pelvis.
 
-Two legs that reach the ground, one trunk, two arms, one head. The answer rests on lengths, symmetry and posture, not on
-names, so it holds for files of any tool and language; see :mod:`marey.skeleton.limbs` for how the parts are found.
+A human has two legs that reach the ground, one trunk, two arms and one head. The decision rests on lengths, symmetry
+and posture rather than names, so it holds for files of any tool and language; :mod:`marey.skeleton.limbs` finds the
+parts.
 """
 
 from __future__ import annotations
@@ -33,40 +34,40 @@ UNKNOWN_POSTURE: Final = 0.5  # cost where neither rest pose nor frames show how
 MAX_REASONS: Final = 3
 MAX_SEEN: Final = 256
 
-HINGE: Final = 0.2  # [-] second extent of rotation vectors over the first, of a hinge: generated motions have 0.13
-MOVES_RAD: Final = 0.02  # a joint that turns by less shows no axis
-OTHER_AXIS: Final = 0.7  # [-] cosine between the axes of two hinges of one ball joint, at most
-MOTORS: Final = 3  # hinges in a row that make a robot's hip
+HINGE: Final = 0.2  # [-] largest ratio of second to first singular value of a hinge's rotation vectors
+MOVES_RAD: Final = 0.02  # a joint that rotates by less has no measurable axis
+OTHER_AXIS: Final = 0.7  # [-] largest cosine between the axes of two hinges of one ball joint
+MOTORS: Final = 3  # hinges in series that form a robot's hip
 
-# Skeletons whose frames told more than their rest pose: human, or a robot; known as such from then on
+# Cache of skeletons whose frames were more informative than their rest pose
 _SEEN_MOVING: Final[dict[Skeleton, Anatomy]] = {}
 
 _SENTENCES: Final = {
     "posture": "its trunk lies along the ground or its front limbs reach as low as its feet",
     "thigh and shank": "thigh and shank differ too much in length",
     "foot": "its legs have more than two long bones",
-    "hip": "its hips stand too far from where the legs meet",
+    "hip": "its hips are too far from the joint where the legs meet",
     "upper arm and forearm": "upper arm and forearm differ too much in length",
     "hand": "its hands are longer than its arms",
-    "joints": "its limbs bend in more places than two",
+    "joints": "its limbs bend at more than two joints",
     "symmetry": "its limbs are not mirrored across one plane",
-    "arms and legs": "its front limbs have not the length of arms",
-    "trunk": "its trunk has not the length of a human's",
+    "arms and legs": "its front limbs do not have the length of arms",
+    "trunk": "its trunk does not have the length of a human trunk",
     "head": "it has no head, or a neck longer than its legs",
     "tail": "it has a tail",
     "further limbs": "it has more than four limbs",
-    "motors": "its hips are three hinges in a row, as a robot's",
+    "motors": "its hips are three hinges in series, as in a robot",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Anatomy:
-    """What a skeleton is, and why."""
+    """Whether a skeleton is human, with a score and reasons."""
 
     is_human: bool
     score: float  # in [0, 1]; a human has at least 0.5
-    reasons: tuple[str, ...]  # sentences: what speaks against a human, or the parts that were found
-    pelvis: int | None  # the joint that carries legs and trunk; None where no such joint exists
+    reasons: tuple[str, ...]  # sentences: the evidence against a human, or the parts that were found
+    pelvis: int | None  # the joint that carries legs and trunk; None if there is none
     plan: BodyPlan | None = None  # legs, arms, trunk and head
 
     def __str__(self) -> str:
@@ -76,26 +77,24 @@ class Anatomy:
 def assess_anatomy(skeleton: Skeleton, positions: FloatArray | None = None, rotations: SO3 | None = None) -> Anatomy:
     r"""Judge whether a skeleton is human.
 
-    Departures from human proportions ([Drillis1966]_, [Winter2009]_) and posture are added to a cost :math:`c`, and the
-    score is :math:`2^{-c/7}`. Tolerances are wide, so children, heroes of games and rigs with extra joints pass;
-    another body plan (four legs on the ground, wings, a tail, three long bones a leg) is off by several of them.
+    Deviations from human proportions ([Drillis1966]_, [Winter2009]_) and posture add up to a cost :math:`c`, and the
+    score is :math:`2^{-c/7}`. Tolerances are wide, so children, game heroes and rigs with extra joints pass; another
+    body plan (four legs on the ground, wings, a tail, three long bones per leg) exceeds several of them.
 
     Args:
         skeleton: any tree of joints, in any unit.
-        positions: joints of some frames ``(P, J, 3)``, for files whose rest pose says nothing (all bones along one
-            axis, offsets of zero); the rest pose alone otherwise. A skeleton whose frames were human stays so.
-        rotations: joint rotations of these frames, batch ``(P, J)``: a robot's hip moves as three hinges in a row.
+        positions: joints of some frames ``(P, J, 3)``, for files whose rest pose is uninformative (all bones along
+            one axis, offsets of zero). A skeleton that was found human by its frames stays human.
+        rotations: joint rotations of these frames, batch ``(P, J)``; they expose the hinge chains of a robot.
     """
     rest = _assess_rest(skeleton)
     if rest.is_human and rest.plan is not None and rotations is not None and has_motors(rest.plan, rotations):
         _remember(skeleton, _judge(skeleton, rest.plan, WORST, "motors"))
     p_rest = skeleton.rest_positions()
-    # A rest pose that is none: all bones along one axis, or each along an axis of its own
-    is_told = rest.plan is not None and is_rest_pose(rest.plan, p_rest)
-    if (rest.is_human and is_told) or positions is None or recall_pose(skeleton) is not None:
+    has_rest_pose = rest.plan is not None and is_rest_pose(rest.plan, p_rest)
+    if (rest.is_human and has_rest_pose) or positions is None or recall_pose(skeleton) is not None:
         return _SEEN_MOVING.get(skeleton, rest)
-    # The most human reading of posed joints, and the pose in which the body stands best: a few poses are read as if
-    # they were the rest pose
+    # Try a few frames as rest poses and keep the most human reading
     best: tuple[float, BodyPlan] | None = None
     for pose in positions[np.unique(np.linspace(0, len(positions) - 1, READ_POSES).astype(np.int64))]:
         offsets = pose.copy()
@@ -107,7 +106,7 @@ def assess_anatomy(skeleton: Skeleton, positions: FloatArray | None = None, rota
     if best is None:
         return rest
     posed = best[1]
-    # Who stands has straight legs, a trunk above them and arms that hang or reach out
+    # The most upright frame has straight legs with the trunk above them
     hips, ankles, shoulders = (
         positions[:, [a, b]]
         for a, b in (
@@ -120,11 +119,11 @@ def assess_anatomy(skeleton: Skeleton, positions: FloatArray | None = None, rota
     legs, trunk = (hips - ankles).mean(axis=1), (shoulders - hips).mean(axis=1)
     norms = np.linalg.norm(legs, axis=1) * np.linalg.norm(trunk, axis=1)
     stands = int(np.argmax(reach + (legs * trunk).sum(axis=1) / np.maximum(norms, 1e-12)))
-    # A galloping animal stretches out like a person: a rest pose with mirrored limbs counts as much as the frames
-    told = [posture_cost(posed, positions)]
-    if rest.plan is not None and is_told:
-        told.append(posture_cost(rest.plan, p_rest[None]))
-    postures = [cost for cost in told if cost is not None]
+    # A galloping animal stretches out like a person, so a true rest pose counts as much as the frames
+    costs = [posture_cost(posed, positions)]
+    if rest.plan is not None and has_rest_pose:
+        costs.append(posture_cost(rest.plan, p_rest[None]))
+    postures = [cost for cost in costs if cost is not None]
     anatomy = _judge(skeleton, posed, sum(postures) / len(postures) if postures else UNKNOWN_POSTURE)
     if anatomy.is_human and rotations is not None and has_motors(posed, rotations):
         return _remember(skeleton, _judge(skeleton, posed, WORST, "motors"))
@@ -132,7 +131,7 @@ def assess_anatomy(skeleton: Skeleton, positions: FloatArray | None = None, rota
         _remember(skeleton, anatomy)
         wxyz = None if rotations is None else rotations.wxyz[stands]
         remember_pose(skeleton, SeenPose(posed, positions[stands], wxyz))
-    return anatomy if anatomy.score > rest.score or (anatomy.is_human and not is_told) else rest
+    return anatomy if anatomy.score > rest.score or (anatomy.is_human and not has_rest_pose) else rest
 
 
 def _remember(skeleton: Skeleton, anatomy: Anatomy) -> Anatomy:
@@ -143,10 +142,10 @@ def _remember(skeleton: Skeleton, anatomy: Anatomy) -> Anatomy:
 
 
 def has_motors(plan: BodyPlan, rotations: SO3) -> bool:
-    r"""Tell whether both hips are chains of hinges, from joint rotations of some frames, batch ``(P, J)``.
+    r"""Return whether both hips are chains of hinges, from joint rotations of some frames, batch ``(P, J)``.
 
-    A joint is a hinge where the vectors :math:`\log(R_0^{-1} R_t)` lie on one line. A person's hip turns about all
-    axes at once; a robot's has a motor for each, one below the other.
+    A joint is a hinge if the vectors :math:`\log(R_0^{-1} R_t)` lie on one line. A human hip rotates about all axes
+    at once; a robot has one motor for each axis, in series.
     """
     for leg in plan.legs:
         axes: list[FloatArray] = []
@@ -169,17 +168,17 @@ def require_human(skeleton: Skeleton, what: str, positions: FloatArray | None = 
 
     Args:
         skeleton: any tree of joints.
-        what: the job that needs a human, as in ``retargeting``.
+        what: the operation that needs a human, such as ``retargeting``.
         positions: joints of some frames ``(P, J, 3)``, if there are any.
 
     Raises:
-        InputError: the skeleton is an animal, a prop, a face or a part of a body; the message has the reason.
+        InputError: the skeleton is an animal, a prop, a face or a part of a body; the message gives the reason.
     """
     anatomy = assess_anatomy(skeleton, positions)
     if not anatomy.is_human:
         raise InputError(
-            f"{what} needs a human and '{skeleton.name}' is none: {'; '.join(anatomy.reasons)}",
-            "It takes two legs, a trunk, two arms and a head",
+            f"{what} needs a human skeleton, and '{skeleton.name}' is not human: {'; '.join(anatomy.reasons)}",
+            "Use a skeleton with two legs, a trunk, two arms and a head",
         )
 
 
@@ -187,7 +186,7 @@ def require_human(skeleton: Skeleton, what: str, positions: FloatArray | None = 
 def _assess_rest(skeleton: Skeleton) -> Anatomy:
     plan = find_body_plan(skeleton)
     if plan is None:
-        return Anatomy(False, 0.0, ("it has no two legs and two arms: no two pairs of mirrored limbs",), None)
+        return Anatomy(False, 0.0, ("it lacks two legs and two arms: there are no two pairs of mirrored limbs",), None)
     posture = posture_cost(plan, skeleton.rest_positions()[None])
     return _judge(skeleton, plan, UNKNOWN_POSTURE if posture is None else posture)
 

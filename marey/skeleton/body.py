@@ -1,11 +1,11 @@
 """The solid body of a skeleton: tapered capsules, each fixed to a joint. Plain data, no drawing.
 
-A person is drawn from two kinds of parts. *Bones* run from joint to joint along the tree, with the thickness of the
-limb or the trunk they lie in, through every joint between two roles; neighbours share a joint, so that they meet in
-every pose and for any proportions. *Flesh* (pelvis, waist, chest, head, hands, feet) lies around the bones of the joint
-that carries it. Widths are parts of the leg, hip to ankle, drawn to look right beside the breadths of [Winter2009]_
-fig. 4.1; those of arms, trunk and head follow their own lengths too, so that a child keeps a child's head. They weigh
-nothing. What is no person is drawn as tapered sticks.
+A person has two kinds of parts. *Bones* run from joint to joint along the tree, with the thickness of the limb or trunk
+they belong to; neighbours share a joint, so that they meet in every pose and for any proportions. *Flesh* (pelvis,
+waist, chest, head, hands, feet) surrounds the bones of the joint that carries it. Widths are fractions of the leg, hip
+to ankle, chosen by eye to agree with the breadths of [Winter2009]_ fig. 4.1; those of arms, trunk and head also scale
+with their own lengths, so that a child keeps a child's head. The capsules have no mass. A skeleton that is not a
+person is drawn as tapered sticks.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from marey.skeleton.points import foot_points, hand_vector, leg_length
 from marey.skeleton.roles import RoleMap, role_map
 from marey.skeleton.tree import NO_PARENT, Skeleton
 
-STICK_TAPER: Final = (0.17, 0.11)  # [-] radii over length of a bone of what is no person
-STICK_RADII: Final = (0.006, 0.04)  # [-] thinnest and thickest of them, as parts of the skeleton's size
+STICK_TAPER: Final = (0.17, 0.11)  # [-] radii of a stick over its length
+STICK_RADII: Final = (0.006, 0.04)  # [-] thinnest and thickest stick, as fractions of the skeleton's size
 _Segment = tuple[int, FloatArray, FloatArray, float, float]  # joint, centres [m] in its frame, radii [m]
 
 
@@ -80,22 +80,22 @@ NECK_RISE: Final = 0.052 / 0.491  # base of the neck to the joint of the head
 EYES_BELOW_CROWN: Final = 0.5 * HEAD_HEIGHT
 LEAST_CROWN: Final = 0.25  # above the base of the neck: a head and no neck
 
-# How far arms, trunk and head may differ from what the leg suggests, and which tips are the top of a head
+# How far arms, trunk and head may differ from the proportions of the leg, and which tips are the crown of a head
 WIDTH_RANGE: Final = (0.75, 1.35)
 USUAL_RANGE: Final = (0.87, 1.12)
-CROWN_RANGE: Final = (0.75, 1.9)  # of the usual rise: what ends lower is an eye or a jaw, what ends higher is hair
+CROWN_RANGE: Final = (0.75, 1.9)  # of the usual rise: lower ends are eyes or jaws, higher ones hair
 HEAD_SIZE_RANGE: Final = (0.9, 1.4)
 STRAIGHT_COS: Final = 0.96  # [-] a limb begins at the first joint from which its end lies along its bones
 
 _LEG: Final = ("hip", "knee", "ankle")
 _ARM: Final = ("shoulder", "elbow", "wrist")
 _RADII: Final = {"hip": THIGH, "knee": SHANK, "shoulder": UPPER_ARM, "elbow": FOREARM}
-_LAST_BONE: Final = {"knee": SHANK_LENGTH, "elbow": FOREARM_LENGTH}  # drawn where the file ends a limb early
+_LAST_BONE: Final = {"knee": SHANK_LENGTH, "elbow": FOREARM_LENGTH}  # drawn if the file ends a limb early
 
 
 @dataclass(slots=True, eq=False)
 class _BodyDraft:
-    """Capsules while a body is being put together, on a skeleton in its calibration pose."""
+    """The capsules of a body under construction, on a skeleton in its calibration pose."""
 
     skeleton: Skeleton
     roles: RoleMap
@@ -121,9 +121,10 @@ class _BodyDraft:
             self.segments.append((joint, np.zeros(3), end, *radii))
 
     def width_unit(self, length: float, usual: float) -> float:
-        """Leg length [m] that goes with a part of this ``length`` [m], half-way to that of the legs.
+        """Leg length [m] by which to scale the widths of a part of this ``length`` [m].
 
-        People differ by a tenth and files lose a bone of the spine: within that, the legs alone tell.
+        The geometric mean of the actual leg and of the leg that the part suggests. Within the usual variation of people
+        (a tenth, or a bone of the spine lost in a file) the actual leg alone counts.
         """
         ratio = float(np.sqrt(length / (usual * self.leg)))
         is_usual = USUAL_RANGE[0] < ratio < USUAL_RANGE[1]
@@ -133,9 +134,9 @@ class _BodyDraft:
 def capsules(skeleton: Skeleton) -> Capsules:
     """Return a solid body for any skeleton.
 
-    A person, whose limbs are known by role, gets a trunk of several thick pieces, a head, tapered limbs, feet and
-    hands; joints that play no part (fingers, faces, twists, tails, targets, props) are not drawn. Everything else
-    is a tapered stick for each bone, without the nodes above the first joint that branches.
+    A person, whose limbs are known by role, gets a trunk of several thick segments, a head, tapered limbs, feet and
+    hands; joints without a role (fingers, faces, twists, tails, targets, props) are not drawn. Any other skeleton gets
+    a tapered stick for each bone below the first joint that branches.
     """
     roles = role_map(skeleton)
     pose = t_pose(skeleton, roles)
@@ -147,12 +148,12 @@ def capsules(skeleton: Skeleton) -> Capsules:
         # Every bone between joints that have a role: limbs with their own radii, neck and spine with theirs
         ends = [joint for role, joint in roles.joints.items() if role != "pelvis" and not role.startswith("spine")]
         ends += _trunk_joints(body)
-        # The joint on which all hang; above it are the nodes of the scene
+        # Joints shared by all paths lie at or above the body's root: nodes of the scene
         paths = [_path_down(skeleton, 0, joint) for joint in ends]
         shared = sum(len(set(row)) == 1 for row in zip(*paths, strict=False))
         neck, head = roles.get("neck"), roles.get("head")
         throat = _path_down(skeleton, neck, head)[1:] if neck is not None and head is not None else []
-        # Feet lie around the bone of a foot, unless its joints turn between ankle and ball
+        # The flesh of a foot covers its bone, unless there are joints between ankle and ball
         feet = list[int]()
         for side in SIDES:
             if f"{side}_ankle" in roles and f"{side}_foot" in roles:
@@ -169,7 +170,7 @@ def capsules(skeleton: Skeleton) -> Capsules:
     else:
         # A tapered stick for each bone, and for the tip of each joint that ends a limb
         counts = np.bincount(skeleton.parents[1:], minlength=skeleton.num_joints)
-        # Nodes of the scene: one below the other, down to the first joint that branches
+        # Skip the nodes of the scene: a chain down to the first joint that branches
         first = 0
         while counts[first] == 1 and counts.max() > 1:
             first = int(skeleton.children(first)[0])
@@ -194,10 +195,10 @@ def capsules(skeleton: Skeleton) -> Capsules:
 
 
 def is_drawn_as_person(skeleton: Skeleton, roles: RoleMap) -> bool:
-    """Tell whether a skeleton has the limbs of a person: two legs, two arms or both, each one chain of joints.
+    """Return whether a skeleton has the limbs of a person: two legs, two arms or both, each one chain of joints.
 
-    With names of its own it must be human by its anatomy too, for animals have legs as well; only half a body, as
-    legs on a treadmill, has no anatomy to go by.
+    If its roles were guessed, its anatomy must be human too, since animals have legs as well. Half a body, such as the
+    legs of a treadmill study, has no anatomy that could be assessed.
     """
     chains = {kind: [_limb_joints(skeleton, roles, side, kind) for side in SIDES] for kind in (_LEG, _ARM)}
     complete = [kind for kind, limbs in chains.items() if all(len(limb) >= 2 for limb in limbs)]
@@ -211,7 +212,7 @@ def is_drawn_as_person(skeleton: Skeleton, roles: RoleMap) -> bool:
 
 
 def _limb_joints(skeleton: Skeleton, roles: RoleMap, side: str, kind: tuple[str, ...]) -> list[int]:
-    """Joints of a limb as far down as they are known and hang on one another; empty where its first is missing."""
+    """Joints of a limb down to the first that is unknown or not a descendant; empty if the first is missing."""
     joints: list[int] = []
     for part in kind:
         joint = roles.get(f"{side}_{part}")
@@ -222,7 +223,7 @@ def _limb_joints(skeleton: Skeleton, roles: RoleMap, side: str, kind: tuple[str,
 
 
 def _path_down(skeleton: Skeleton, upper: int, lower: int) -> list[int]:
-    """Joints from ``upper`` down to ``lower``, both included; empty where one does not hang on the other."""
+    """Joints from ``upper`` down to ``lower``, both included; empty if ``lower`` is no descendant of ``upper``."""
     path = [lower]
     while path[-1] not in (upper, NO_PARENT):
         path.append(int(skeleton.parents[path[-1]]))
@@ -241,7 +242,7 @@ def _add_limbs(body: _BodyDraft) -> dict[int, tuple[float, float]]:
                 unit = body.width_unit(sum(lengths), ARM_LENGTH)
             for (upper, lower), part in zip(pairwise(joints), kind[:-1], strict=False):
                 path = _path_down(skeleton, upper, lower)
-                # Leading joints from which the limb does not yet run straight, as a hip's helper in the midline, go
+                # Drop leading joints before the limb runs straight, such as a helper of the hip in the midline
                 p = body.positions
                 for first in range(len(path) - 1):
                     length = sum(float(np.linalg.norm(p[b] - p[a])) for a, b in pairwise(path[first:]))
@@ -249,11 +250,11 @@ def _add_limbs(body: _BodyDraft) -> dict[int, tuple[float, float]]:
                         path = path[first:]
                         break
                 # Radii taper over the whole limb, through the joints between its roles
-                way = np.cumsum([0.0, *(float(np.linalg.norm(skeleton.offsets[j])) for j in path[1:])])
-                radii = unit * np.interp(way, [0.0, max(way[-1], 1e-9)], _RADII[part])
+                lengths = np.cumsum([0.0, *(float(np.linalg.norm(skeleton.offsets[j])) for j in path[1:])])
+                radii = unit * np.interp(lengths, [0.0, max(lengths[-1], 1e-9)], _RADII[part])
                 bones |= {j: (float(radii[i]), float(radii[i + 1])) for i, j in enumerate(path[1:])}
             if 2 <= len(joints) < len(kind):
-                # The file ends the limb at its middle joint: go on as far as a usual one
+                # The file ends the limb at its middle joint: add a last bone of usual length
                 part, joint = kind[len(joints) - 1], joints[-1]
                 along = body.positions[joint] - body.positions[joints[-2]]
                 along = along / max(float(np.linalg.norm(along)), 1e-9)
@@ -287,7 +288,7 @@ def _add_trunk(body: _BodyDraft) -> float:
     """Add pelvis, waist and chest as balls across the body joined along the spine; return their unit of width [m]."""
     low, high = _trunk_ends(body)
     unit = body.width_unit(float(np.linalg.norm(high - low)), TRUNK_LENGTH)
-    # Half widths of hips and shoulders; usual ones where a side is missing
+    # Half widths of hips and shoulders, with default values if a side is missing
     halves = {"hip": 0.10 * body.leg, "shoulder": 0.19 * body.leg}
     for part in halves:
         left, right = body.at(f"left_{part}"), body.at(f"right_{part}")
@@ -297,7 +298,7 @@ def _add_trunk(body: _BodyDraft) -> float:
     slim = min(half_hips, 0.14 * unit)
     narrow, broad = 0.32 * slim, 0.58 * width
     root, middle, top = _trunk_joints(body)
-    # Centres at parts of the way from the hips to the neck
+    # Centres at fractions of the line from the hips to the neck
     pelvis, waist, belly, ribs, chest, collar = (
         low + part * (high - low) for part in (0.05, 0.10, 0.42, 0.40, 0.78, 0.93)
     )
@@ -312,16 +313,16 @@ def _add_trunk(body: _BodyDraft) -> float:
 
 
 def _trunk_joints(body: _BodyDraft) -> tuple[int, int, int]:
-    """Joints that carry pelvis, waist and chest, on the way from the hips to the neck.
+    """Joints that carry pelvis, waist and chest, on the path from the hips to the neck.
 
-    The pelvis carries both hips and the chest both shoulders, whatever else has such a name or role.
+    The pelvis is the joint that carries both hips, the chest the one that carries both shoulders, whatever their names.
     """
     skeleton, roles = body.skeleton, body.roles
     low = _shared_joints(skeleton, [roles[role] for role in ("left_hip", "right_hip") if role in roles])
     pelvis = low[-1] if len(low) and "left_hip" in roles else roles.joints.get("pelvis", 0)
     tops = ("left_shoulder", "right_shoulder", "neck", "head")
     spine = _shared_joints(skeleton, [roles[role] for role in tops if role in roles])
-    # Down to where the way to the chest leaves that to the hips
+    # Keep the part of the path to the chest that is not shared with the path to the hips
     start = max((i for i, joint in enumerate(spine) if joint in (*low, pelvis)), default=-1)
     spine = spine[start + 1 :] or [pelvis]
     chest = roles["spine3"] if roles.get("spine3") in spine else spine[-1]
@@ -330,13 +331,13 @@ def _trunk_joints(body: _BodyDraft) -> tuple[int, int, int]:
 
 
 def _shared_joints(skeleton: Skeleton, joints: list[int]) -> list[int]:
-    """Joints on which all of some hang, from the root down; the joints themselves are not among them."""
+    """Common proper ancestors of some joints, from the root down."""
     paths = [_path_down(skeleton, 0, joint)[:-1] for joint in joints]
     return [row[0] for row in zip(*paths, strict=False) if len(set(row)) == 1]
 
 
 def _trunk_ends(body: _BodyDraft) -> tuple[FloatArray, FloatArray]:
-    """Middle of the hips, and base of the neck, never below the shoulders."""
+    """Midpoint of the hips and base of the neck, which is never below the shoulders."""
     hips = [p for p in (body.at("left_hip"), body.at("right_hip")) if p is not None]
     low = np.mean(hips, axis=0) if hips else body.positions[_trunk_joints(body)[0]]
     neck = body.at("neck")
@@ -349,7 +350,7 @@ def _trunk_ends(body: _BodyDraft) -> tuple[FloatArray, FloatArray]:
 
 
 def _add_head(body: _BodyDraft, unit: float) -> None:
-    """Add the head above its joint, as high as the file's own crown or eyes tell, and what joins it to the neck."""
+    """Add the head above its joint, up to the crown or eyes of the file, and its connection to the neck."""
     roles, (_, high) = body.roles, _trunk_ends(body)
     carrier = roles.joints.get("head", roles.joints.get("neck"))
     if carrier is None:
@@ -357,19 +358,19 @@ def _add_head(body: _BodyDraft, unit: float) -> None:
     joint = body.positions[carrier].copy()
     if "head" not in roles:
         joint[1] = max(float(joint[1]), float(high[1])) + NECK_RISE * unit
-    # Where joints and tips below the head end, and where its eyes are
+    # Highest joint or tip of the head, and the height of its eyes
     below = [j for j in range(body.skeleton.num_joints) if j > carrier and _path_down(body.skeleton, carrier, j)]
     tips = [body.positions[j] + body.frames[j] @ body.skeleton.tips[j] for j in (carrier, *below)]
     rise = max(float(p[1]) for p in (*tips, *(body.positions[j] for j in below))) - float(joint[1])
     eyes = [float(body.positions[j][1]) for j in below if "eye" in body.skeleton.names[j].lower()]
     if not CROWN_RANGE[0] * HEAD_RISE * unit <= rise <= CROWN_RANGE[1] * HEAD_RISE * unit:
         rise = HEAD_RISE * unit if not eyes else max(eyes) - float(joint[1]) + EYES_BELOW_CROWN * unit
-    # A head that ends high above its joint is a large one; none sits on the shoulders
+    # A crown far above the joint means a large head; a head never rests on the shoulders
     size = unit * float(np.clip(rise / (HEAD_HEIGHT * unit), *HEAD_SIZE_RANGE))
     crown = max(float(joint[1]) + rise, float(high[1]) + LEAST_CROWN * unit)
     chin = np.array([joint[0], crown - 0.185 * size, joint[2] + 0.022 * size])
     brow = np.array([joint[0], crown - HEAD[1] * size, joint[2] + 0.012 * size])
-    # From the base of the neck to the head, carried by what carries each
+    # Neck and nape connect the base of the neck to the head, each carried by its own joint
     base = roles.joints.get("neck", carrier)
     foot = np.array([high[0], min(float(high[1]), float(body.positions[base][1])) - 0.05 * unit, high[2]])
     body.add(base, foot, body.positions[base] if base != carrier else 0.5 * (chin + brow), NAPE, unit)

@@ -1,6 +1,6 @@
 """Branches of any skeleton, and the handles by which it is posed: a human, a dog, a spider, a snake, a lamp.
 
-Nothing here asks for a human: the tree and the lengths of its bones say where limbs part and end.
+The tree and the lengths of its bones determine where limbs fork and end; no human anatomy is assumed.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from marey.skeleton.naming import common_prefix, parse_joint_name
 from marey.skeleton.roles import role_map
 from marey.skeleton.tree import Skeleton
 
-MAJOR: Final = 0.18  # [-] length of a branch over the longest way from the root: fingers of a human have 0.13
-SAME_LENGTH: Final = 0.25  # [-] lengths of limbs of one kind differ by less
-LONG_BONE: Final = 0.12  # [-] of a limb: between shorter bones there is no elbow
-MAX_MIDDLES: Final = 3  # handles inside a limb; a tail of twenty joints has these at its quarters
+MAJOR: Final = 0.18  # [-] least length of a branch over the longest path from the root: human fingers have 0.13
+SAME_LENGTH: Final = 0.25  # [-] largest relative difference in length between limbs of one kind
+LONG_BONE: Final = 0.12  # [-] least length of the bones at an elbow, as a fraction of the limb
+MAX_MIDDLES: Final = 3  # handles inside a limb; a tail of twenty joints has them at its quarters
 HUMAN_HANDLES: Final = (
     ("pelvis", "root"),
     ("head", "head"),
@@ -37,14 +37,14 @@ class Branch:
     joints: tuple[int, ...]  # outwards; the last is a leaf of the tree
     length: float  # from the fork to the end, in the skeleton's unit
     is_limb: bool  # the fork carries another branch of this length: a leg, an arm, a wing
-    is_detail: bool = False  # short: a finger, an ear, a toe
+    is_detail: bool = False  # a short branch: a finger, an ear, a toe
 
 
 @dataclass(frozen=True, slots=True)
 class Handle:
     """A joint that a person drags."""
 
-    name: str  # that `solve_ik` and `marey ik --task` take: the canonical name in a human, else the joint's own
+    name: str  # as `solve_ik` and `marey ik --task` take it: the canonical name in a human, else the joint's name
     joint: int
     kind: str  # "root", "head", "end", "middle" or "detail": the ends of fingers, ears and toes
 
@@ -53,9 +53,9 @@ class Handle:
 def find_branches(skeleton: Skeleton) -> tuple[Branch, ...]:
     r"""Return the branches of a tree of joints, those of the main forks first, in the order of the joints.
 
-    With :math:`d_j` the longest way from joint :math:`j` down to the end of a bone, a joint is a main fork where two
-    or more of its children have :math:`\ell_c + d_c \geq 0.18\, d_0`. What starts at a main fork and meets no other
-    is a branch; shorter chains beside it are its details.
+    With :math:`d_j` the longest path from joint :math:`j` down to the end of a bone, a joint is a main fork if two or
+    more of its children have :math:`\ell_c + d_c \geq 0.18\, d_0`. A chain that starts at a main fork and contains no
+    other is a branch; shorter chains beside it are details.
     """
     count = skeleton.num_joints
     parents: list[int] = skeleton.parents.tolist()
@@ -83,7 +83,7 @@ def find_branches(skeleton: Skeleton) -> tuple[Branch, ...]:
     has_forks = any(is_fork)
     if not has_forks:
         starts = [(0, max(kids[0], key=lambda k: reach[k]))] if kids[0] else []
-    # A limb and its mirror image are nearest to one another in length: a neck is farther from both legs
+    # A limb and its mirror image are closest in length; a neck differs from both legs
     nearest = {j: _pair_by_length(major[j], reach) for j in {fork for fork, _ in starts}}
     found: list[Branch] = []
     on_branch: set[int] = set()
@@ -110,9 +110,9 @@ def find_branches(skeleton: Skeleton) -> tuple[Branch, ...]:
 
 
 def _pair_by_length(joints: list[int], reach: list[float]) -> dict[int, int]:
-    """For each joint the one nearest to it in reach, the earlier of two; a joint alone is its own.
+    """Map each joint to the one closest to it in reach, the earlier of two; a single joint maps to itself.
 
-    Sorted, the nearest is a neighbour: a file may hang a hundred thousand joints on one.
+    The joints are sorted, so that the closest is a neighbour: a file may attach a hundred thousand joints to one.
     """
     ordered = sorted(joints, key=lambda j: (reach[j], j))
     # The first joint of each run of equal lengths stands for the run
@@ -134,8 +134,8 @@ def list_handles(skeleton: Skeleton) -> tuple[Handle, ...]:
     """Return the joints by which any skeleton is posed: root, head, ends and middle joints of limbs, then details.
 
     In a human they have the canonical names (``left_wrist``, ``left_elbow``, ...), and fingers are details. In any
-    other skeleton they have the names of its own joints: the end of each branch is its last joint, or the joint where
-    toes or fingers part; middle joints lie between bones of more than 0.12 of the branch.
+    other skeleton they have the names of its joints: the end of a branch is its last joint, or the joint where toes
+    or fingers fork; middle joints lie between bones of more than 0.12 of the branch.
     """
     names, roles = skeleton.names, role_map(skeleton)
     handles: dict[int, Handle] = {}
@@ -151,7 +151,7 @@ def list_handles(skeleton: Skeleton) -> tuple[Handle, ...]:
         for fork in {branch.fork for branch in find_branches(skeleton) if not branch.is_detail}:
             handles.setdefault(fork, Handle(names[fork], fork, "middle"))
     for branch in () if is_human else find_branches(skeleton):
-        # Bones without length end where they begin; toes and fingers part at the end of the limb
+        # Skip bones without length; toes and fingers fork at the end of the limb
         bones = np.linalg.norm(skeleton.offsets[list(branch.joints)], axis=1)
         last = len(branch.joints) - 1
         while last > 0 and bones[last] < 1e-6 * branch.length and not skeleton.tips[branch.joints[last]].any():
@@ -178,8 +178,8 @@ def list_handles(skeleton: Skeleton) -> tuple[Handle, ...]:
         ]
         if len(inner) > MAX_MIDDLES or (not inner and last > MAX_MIDDLES):
             inner = list(range(1, last))
-            ways = np.cumsum(bones) / max(bones[: last + 1].sum(), 1e-12)
-            inner = sorted({min(inner, key=lambda i: abs(ways[i] - part)) for part in (0.25, 0.5, 0.75)})
+            fractions = np.cumsum(bones) / max(bones[: last + 1].sum(), 1e-12)
+            inner = sorted({min(inner, key=lambda i: abs(fractions[i] - part)) for part in (0.25, 0.5, 0.75)})
         for i in inner:
             handles.setdefault(branch.joints[i], Handle(names[branch.joints[i]], branch.joints[i], "middle"))
     if is_human:

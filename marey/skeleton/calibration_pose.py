@@ -1,7 +1,7 @@
 """The common calibration pose: every skeleton upright, facing +Z, legs down, arms out, feet flat.
 
-Rest poses differ: legs are splayed in CMU files, arms hang in DeepMimic, all bones point up in LAFAN1. Brought to
-one pose, frames of two skeletons can be compared joint by joint.
+Rest poses differ: legs are splayed in CMU files, arms hang in DeepMimic, all bones point up in LAFAN1. In the common
+pose, the joint frames of two skeletons can be compared one by one.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ UP: Final = np.array([0.0, 1.0, 0.0])
 DOWN: Final = -UP
 FORWARD: Final = np.array([0.0, 0.0, 1.0])
 LEFT: Final = np.array([1.0, 0.0, 0.0])
-SNAP_RAD: Final = np.radians(25.0)  # a trunk leans a little in many rest poses; more than this is another facing
-UPRIGHT_COS: Final = np.cos(np.radians(12.0))  # legs this near to vertical stand on flat feet
-FOOT_PITCH_RAD: Final = np.radians(20.0)  # ankle to ball falls this much on a flat foot ([Winter2009]_ fig. 4.1)
-BENT_COS: Final = np.cos(np.radians(30.0))  # an elbow that bends further at rest shows the axis of its hinge
-LAFAN1_TOE_RAD: Final = np.radians(21.4546)  # angle of the toe joint in every LAFAN1 frame: the toes lie flat
+SNAP_RAD: Final = np.radians(25.0)  # trunks lean a little in many rest poses; beyond this the axes differ
+UPRIGHT_COS: Final = np.cos(np.radians(12.0))  # legs this close to vertical stand on flat feet
+FOOT_PITCH_RAD: Final = np.radians(20.0)  # pitch from ankle to ball of a flat foot ([Winter2009]_ fig. 4.1)
+BENT_COS: Final = np.cos(np.radians(30.0))  # an elbow that is bent further at rest reveals its hinge axis
+LAFAN1_TOE_RAD: Final = np.radians(21.4546)  # angle of the toe joint in every LAFAN1 frame, at which the toes are flat
 
 _LIMBS: Final = (("hip", "knee"), ("knee", "ankle"), ("shoulder", "elbow"), ("elbow", "wrist"))
 
 
 def t_pose(skeleton: Skeleton, roles: RoleMap | None = None) -> Pose:
-    """Return the calibration pose of a skeleton, standing on the ground where its root rests.
+    """Return the calibration pose of a skeleton, standing at the position where its root rests.
 
-    The trunk stays as it rests, once turned upright; thighs, shanks, upper arms and forearms are turned by the
-    shortest arc, so a bone keeps the twist of its rest pose. A foot stays as it stands under an upright leg.
+    The trunk keeps its rest pose, rotated upright as a whole. Thighs, shanks, upper arms and forearms are rotated by
+    the shortest arc, so that a bone keeps the twist of its rest pose. A foot keeps its pose under an upright leg.
     """
     return _find_t_pose(skeleton, role_map(skeleton) if roles is None else roles, recall_pose(skeleton))
 
 
-@lru_cache(maxsize=64)  # limbs, feet and retargeting all ask for it; frames may tell more than was known before
+@lru_cache(maxsize=64)  # limbs, feet and retargeting all need it; `seen` may become known later
 def _find_t_pose(skeleton: Skeleton, roles: RoleMap, seen: SeenPose | None) -> Pose:
-    # Local rotations to begin from: the rest pose, the pose in which the joint axes of LAFAN1 were drawn, or that of a
-    # frame in which the person stands, where the rest pose says nothing
+    # Initial local rotations: the rest pose, the pose in which LAFAN1's joint axes were drawn, or a frame in which the
+    # person stands if the rest pose is uninformative
     wxyz = np.zeros((skeleton.num_joints, 4))
     wxyz[:, 0] = 1.0
-    # LAFAN1 draws the long bones along +X, legs along the trunk, up from the pelvis too; others borrow its names
+    # LAFAN1 draws all long bones along +X, legs parallel to the trunk; other tools use its names only
     long_bones = [f"{side}_{part}" for side in SIDES for part in ("knee", "ankle", "elbow", "wrist")]
     is_lafan1 = roles.profile == "lafan1" and all(
         skeleton.offsets[roles[role], 0] > 0.999 * float(np.linalg.norm(skeleton.offsets[roles[role]]))
@@ -58,7 +58,7 @@ def _find_t_pose(skeleton: Skeleton, roles: RoleMap, seen: SeenPose | None) -> P
         half, flat = 0.5 * (0.5 * np.pi - LAFAN1_TOE_RAD), 0.5 * LAFAN1_TOE_RAD
         r = np.sqrt(0.5)
         for side, collar in (("left", (0.0, r, 0.0, r)), ("right", (0.0, r, 0.0, -r))):
-            wxyz[roles[f"{side}_hip"]] = (0.0, 0.0, 1.0, 0.0)  # half a turn about forward (+Y of the hips)
+            wxyz[roles[f"{side}_hip"]] = (0.0, 0.0, 1.0, 0.0)  # a rotation by pi about forward (+Y of the hips)
             wxyz[roles[f"{side}_ankle"]] = (np.cos(half), 0.0, 0.0, np.sin(half))
             wxyz[roles[f"{side}_foot"]] = (np.cos(flat), 0.0, 0.0, np.sin(flat))
             wxyz[roles[f"{side}_collar"]] = collar
@@ -71,7 +71,7 @@ def _find_t_pose(skeleton: Skeleton, roles: RoleMap, seen: SeenPose | None) -> P
         positions[j] = positions[parent] + frames[parent] @ skeleton.offsets[j]
         frames.append(frames[parent] @ start[j])
     world = SO3.stack(frames)
-    # Joints whose bone is turned: bone direction in the joint's frame, wanted direction in world
+    # Joints whose bone is rotated: bone direction in the joint's frame, target direction in world
     aims: dict[int, tuple[FloatArray, FloatArray]] = {}
     for side in SIDES:
         across = LEFT if side == "left" else -LEFT
@@ -92,24 +92,24 @@ def _find_t_pose(skeleton: Skeleton, roles: RoleMap, seen: SeenPose | None) -> P
     is_odd = not is_lafan1 and not stands_at_rest(skeleton)
     if is_odd:
         aims |= _trunk_aims(skeleton, positions, world, roles)
-    # Forward over the tree: turn the trunk upright, limbs to their aims, ankles so that the soles are level
+    # Traverse the tree: rotate the trunk upright, limbs to their targets, ankles so that the soles are level
     upright = _upright_rotation(positions, roles, is_odd=is_odd and seen is None)
     feet = _ankle_frames(positions, world, roles, upright, is_odd=is_odd)
-    turned: list[SO3] = []
+    world_frames: list[SO3] = []
     local: list[SO3] = []
     for j in range(skeleton.num_joints):
         parent = int(skeleton.parents[j])
-        R_world_parent = upright if parent == NO_PARENT else turned[parent]
+        R_world_parent = upright if parent == NO_PARENT else world_frames[parent]
         R_world_joint = feet.get(j, R_world_parent @ start[j])
         if j in aims:
             bone_joint, goal_world = aims[j]
             R_world_joint = shortest_arc(R_world_joint @ bone_joint, goal_world) @ R_world_joint
         if j in elbows:
-            # An elbow bends forwards: the forearm as it rests is turned about the upper arm to the front
+            # An elbow bends forwards: rotate the resting forearm about the upper arm to the front
             bend = R_world_joint @ elbows[j]
             bend = bend - aims[j][1] * float(bend @ aims[j][1])
             R_world_joint = shortest_arc(bend, FORWARD) @ R_world_joint
-        turned.append(R_world_joint)
+        world_frames.append(R_world_joint)
         local.append(R_world_joint if parent == NO_PARENT else R_world_parent.inverse() @ R_world_joint)
     return Pose(skeleton, skeleton.offsets[0], SO3.stack(local))
 
@@ -117,7 +117,7 @@ def _find_t_pose(skeleton: Skeleton, roles: RoleMap, seen: SeenPose | None) -> P
 def _trunk_aims(
     skeleton: Skeleton, positions: FloatArray, world: SO3, roles: RoleMap
 ) -> dict[int, tuple[FloatArray, FloatArray]]:
-    """Aims of spine, head, collars and hands: up and outwards, whatever the rest pose draws."""
+    """Target directions of spine, head, collars and hands, up or outwards, independent of the rest pose."""
     spine = [roles[role] for role in ("pelvis", "spine1", "spine2", "spine3", "neck", "head") if role in roles]
     bones = [(a, b, UP) for a, b in pairwise(spine[1:])]
     for side, across in (("left", LEFT), ("right", -LEFT)):
@@ -142,8 +142,8 @@ def _trunk_aims(
 
 
 def _upright_rotation(positions: FloatArray, roles: RoleMap, *, is_odd: bool) -> SO3:
-    """Rotation that turns the resting trunk upright and to face +Z."""
-    # To the left: across the first pair of joints that are apart
+    """Rotation that brings the resting trunk upright and facing +Z."""
+    # Left: between the first pair of joints that do not coincide
     left = np.zeros(3)
     for part in ("hip", "shoulder", "knee", "ankle", "collar"):
         if f"left_{part}" in roles and f"right_{part}" in roles:
@@ -151,8 +151,8 @@ def _upright_rotation(positions: FloatArray, roles: RoleMap, *, is_odd: bool) ->
             if np.linalg.norm(gap) > 1e-6:
                 left = gap / np.linalg.norm(gap)
                 break
-    # Up: from the pelvis to the highest joint of the trunk, across the left; to the lowest one where bones above it are
-    # drawn anyhow
+    # Up: from the pelvis to the highest joint of the trunk, orthogonal to left; to the lowest joint if the rest pose
+    # above it is arbitrary
     low = positions[roles["pelvis"]] if "pelvis" in roles else positions[0]
     highest = ("spine1", "spine2", "spine3", "neck", "head") if is_odd else ("head", "neck", "spine3")
     spines = [positions[roles[role]] - low for role in highest if role in roles]
@@ -162,7 +162,7 @@ def _upright_rotation(positions: FloatArray, roles: RoleMap, *, is_odd: bool) ->
         return SO3.identity()
     up = up / np.linalg.norm(up)
     body = SO3.from_matrix(np.stack([left, up, np.cross(left, up)], axis=1))
-    # A trunk that leans a little from a quarter turn keeps its lean
+    # A trunk that leans slightly from an axis-aligned orientation keeps its lean
     quarter = _QUARTER_TURNS[int(np.argmin((_QUARTER_TURNS.inverse() @ body).angle()))]
     near = float((quarter.inverse() @ body).angle()) < SNAP_RAD
     return (quarter if near else body).inverse()
@@ -182,7 +182,7 @@ def _ankle_frames(positions: FloatArray, world: SO3, roles: RoleMap, upright: SO
         if ball is not None:
             foot = R_world_ankle @ (world[ankle].inverse() @ (positions[ball] - positions[ankle]))
             length = float(np.linalg.norm(foot))
-            # A foot that rests like a dancer's, pointing along the leg, is bent to a standing one
+            # A foot that points along the leg at rest, as a dancer's, is rotated to stand
             if length >= 1e-6 and (is_odd or float(np.hypot(foot[0], foot[2])) <= 0.3 * length):
                 goal = np.cos(FOOT_PITCH_RAD) * FORWARD + np.sin(FOOT_PITCH_RAD) * DOWN
                 R_world_ankle = shortest_arc(foot, goal) @ R_world_ankle
@@ -191,7 +191,7 @@ def _ankle_frames(positions: FloatArray, world: SO3, roles: RoleMap, upright: SO
 
 
 def shortest_arc(a: FloatArray, b: FloatArray) -> SO3:
-    """Smallest rotation that turns direction ``a`` to ``b``; half a turn is made about +Z (or +X)."""
+    """Smallest rotation that maps direction ``a`` to ``b``; opposite directions rotate about +Z (or +X)."""
     a, b = a / np.linalg.norm(a), b / np.linalg.norm(b)
     wxyz = np.concatenate([[1.0 + float(a @ b)], np.cross(a, b)])
     if np.linalg.norm(wxyz) < 1e-9:

@@ -1,8 +1,8 @@
-"""Find legs, arms, trunk and head in a tree of joints: from bone lengths and symmetry, whatever joints are called.
+"""Find legs, arms, trunk and head in a tree of joints from bone lengths and symmetry, independent of joint names.
 
 A limb has a mirror image: two branches of one joint whose bones agree in length. Of all mirrored pairs, the two that
-make the most human body are taken for legs and arms, so nodes above the pelvis, twist bones, fingers, faces, props and
-skirts do not matter. Lengths are compared with one another only: the unit may be anything.
+form the most human body become legs and arms; nodes above the pelvis, twist bones, fingers, faces, props and skirts do
+not affect the result. Only ratios of lengths count, so the unit is irrelevant.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ from marey.base import FloatArray
 from marey.skeleton.naming import common_prefix, is_helper, is_twist, parse_joint_name
 from marey.skeleton.tree import NO_PARENT, Skeleton
 
-MIRROR_TOL: Final = 0.25  # [-] left and right bones of one body differ by less than this part of their length
-MIRROR_SLACK: Final = 0.04  # [-] the same, as a part of the whole limb: short bones are measured badly
+MIRROR_TOL: Final = 0.25  # [-] largest relative difference between a left and a right bone of one body
+MIRROR_SLACK: Final = 0.04  # [-] additional tolerance as a fraction of the whole limb: short bones are measured badly
 MAX_BRANCHES: Final = 24  # largest branches of a joint that are compared; a face may have a hundred small ones
 MAX_PAIRS: Final = 16  # longest mirrored pairs of the tree that may be legs or arms
-READ_POSES: Final = 3  # frames that are read as rest poses
-MIN_LIMB: Final = 0.2  # [-] a limb is longer than this part of the longest mirrored branch
+READ_POSES: Final = 3  # frames that are tried as rest poses
+MIN_LIMB: Final = 0.2  # [-] shortest limb as a fraction of the longest mirrored branch
 
 # Body proportions as parts of stature ([Drillis1966]_, [Winter2009]_ fig. 4.1)
 THIGH, SHANK, UPPER_ARM, FOREARM = 0.245, 0.246, 0.186, 0.146
 LEG_OF_STATURE: Final = THIGH + SHANK
-TRUNK_ON_LEG: Final = 0.7  # way from hip fork to shoulder over the leg: 0.5 to 0.9 in CMU, SMPL, Xsens, DeepMimic
-WORST: Final = 25.0  # [-] cost of one departure at most: none decides alone against all others
+TRUNK_ON_LEG: Final = 0.7  # path from hip fork to shoulder over leg: 0.5 to 0.9 in CMU, SMPL, Xsens, DeepMimic
+WORST: Final = 25.0  # [-] upper bound on the cost of one deviation, so that none decides alone
 
-# How far a part may depart from the table at no cost, and the further departure that costs 1. Wide: children, heroes of
-# games and rigs with zigzag joints are human; what is refused is another body plan, which is off by several of these.
+# Deviation from the table that is free, and the further deviation that costs 1. The tolerances are wide: children, game
+# heroes and rigs with zigzag joints are human; another body plan deviates in several of these measures at once.
 _FOOT: Final = (0.36, 0.12)  # [leg] ankle to the end of the toes: 0.31 in the table
 _STUB: Final = (0.28, 0.12)  # [leg] pelvis to hip: 0.1 to 0.25
 _HAND: Final = (0.75, 0.3)  # [arm] wrist to the end of the fingers: 0.33 in the table
 _HEAD: Final = (1.1, 0.3)  # [leg] neck and head; 0.35 in the table
-_TAIL: Final = (0.45, 0.2)  # [leg] what may hang on a pelvis beside legs and trunk: a coat, a holster
-_HANGS: Final = 0.8  # [-] cosine between the legs and what hangs down beside them: a coat, and no tail
-_TRAILS: Final = 1.3  # [leg] what hangs and is longer would trail on the ground
+_TAIL: Final = (0.45, 0.2)  # [leg] attachments of the pelvis beside legs and trunk: a coat, a holster
+_HANGS: Final = 0.8  # [-] cosine between legs and a branch beside them above which it is a coat, not a tail
+_TRAILS: Final = 1.3  # [leg] a hanging branch longer than this would trail on the ground
 _EXTRA: Final = (0.85, 0.1)  # [leg] a further pair of mirrored branches: skirts and long hair are shorter
 _SPREAD: Final = 0.9  # [-] distance between the ends of a pair over its length, above which it reaches out
-_STRAIGHT: Final = (0.85, 0.2)  # [-] cosine between trunk and legs, which point away from one another
-_LEVEL: Final = (0.45, 0.2)  # [leg] how far the hands are below the hips, along the legs
-_FOLDED: Final = -0.8  # [-] legs drawn along the trunk: a rest pose that is none, as in LAFAN1
+_STRAIGHT: Final = (0.85, 0.2)  # [-] cosine between the trunk and the reversed direction of the legs
+_LEVEL: Final = (0.45, 0.2)  # [leg] distance of the hands below the hips, along the legs
+_FOLDED: Final = -0.8  # [-] legs drawn along the trunk: not a true rest pose, as in LAFAN1
 _SHORT: Final = 0.1  # [leg] a trunk shorter than this has no direction
 _LINE: Final = 0.9  # [-] cosine between a long bone and the trunk above which both lie on one line
-_ASKEW: Final = (0.15, 0.15)  # [-] 1 less the cosine between left and right of legs and of arms
-UNTOLD: Final = 4.0  # cost of a reading whose rest pose tells nothing, against one that stands
+_ASKEW: Final = (0.15, 0.15)  # [-] one minus the cosine between the lateral axes of legs and arms
+UNKNOWN_COST: Final = 4.0  # posture cost of a reading whose rest pose is uninformative
 _INNER: Final = 0.5  # cost of a joint inside a long bone: a twist bone, at most a few
 _NO_END: Final = 1.0  # cost of an arm that ends at the elbow
 
@@ -66,20 +66,20 @@ class LimbChain:
     stub: float  # length from the fork to the upper joint, in the skeleton's unit, as all below
     upper_length: float
     lower_length: float
-    rest_length: float  # beyond the end: foot or hand
-    inner_cost: float = 0.0  # of joints inside the long bones: cloth, hair and tails have many
+    rest_length: float  # length distal to the end: foot or hand
+    inner_cost: float = 0.0  # cost of joints inside the long bones: cloth, hair and tails have many
 
     @property
     def length(self) -> float:
-        """Both long bones."""
+        """Length of both long bones."""
         return self.upper_length + self.lower_length
 
 
 @dataclass(frozen=True, slots=True)
 class BodyPlan:
-    """Legs, arms, trunk and head of a skeleton, and how much they differ from a human's."""
+    """Legs, arms, trunk and head of a skeleton, and their deviation from human proportions."""
 
-    legs: tuple[LimbChain, LimbChain]  # left and right are not told apart here
+    legs: tuple[LimbChain, LimbChain]  # in no particular order of left and right
     arms: tuple[LimbChain, LimbChain]
     hip_fork: int  # the joint where the legs meet
     shoulder_fork: int  # the joint where the arms meet
@@ -88,76 +88,76 @@ class BodyPlan:
     head: tuple[int, ...]  # joints above the shoulder fork; empty where there is none
     trunk_length: float
     head_length: float
-    costs: tuple[tuple[str, float], ...]  # departures from human proportions, by name; zero is human
+    costs: tuple[tuple[str, float], ...]  # deviations from human proportions by name; zero is human
 
     @property
     def leg_length(self) -> float:
-        """Thigh and shank, mean of both sides."""
+        """Mean length of thigh and shank over both sides."""
         return 0.5 * (self.legs[0].length + self.legs[1].length)
 
     @property
     def cost(self) -> float:
-        """Sum of the departures."""
+        """Sum of the deviations."""
         return sum(cost for _, cost in self.costs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenPose:
-    """A body found in a frame, of a skeleton whose rest pose says nothing."""
+    """A body plan found in the frames of a skeleton whose rest pose is uninformative."""
 
     plan: BodyPlan
-    points: FloatArray  # (J, 3) joints in world, in the frame where the body stands best
+    points: FloatArray  # (J, 3) joint positions in the frame where the body stands most upright
     wxyz: FloatArray | None  # (J, 4) local rotations of that frame
 
 
 _SEEN: Final[dict[Skeleton, SeenPose]] = {}
 MAX_SEEN: Final = 256
-NAMED: Final = 1.0  # taken from the cost of a reading for each joint of a limb that is called so: a hint, no proof
-STANDING: Final = 1.0  # [-] cost of a posture that stands
-STRAIGHT: Final = 0.85  # [-] chord over path of a limb or a trunk that is drawn straight
-MIRRORED: Final = 0.15  # [leg] distance of a joint from the mirror image of its twin, of a rest pose
-STRAIGHT_BONE: Final = 0.9  # [-] distance of the ends of a bone over the way along the joints inside it
-STRAIGHT_LEG: Final = 0.8  # [-] distance from hip to ankle over thigh and shank, of legs that stand
-ODD_POSTURE: Final = 4.0  # [-] cost of a posture that nobody takes for a rest pose
+NAME_BONUS: Final = 1.0  # subtracted from the cost of a reading for each limb joint whose name agrees: a hint, no proof
+STANDING: Final = 1.0  # [-] posture cost below which a body stands
+STRAIGHT: Final = 0.85  # [-] least chord over path length of a limb or trunk that is drawn straight
+MIRRORED: Final = 0.15  # [leg] largest distance of a joint from the mirror image of its twin in a rest pose
+STRAIGHT_BONE: Final = 0.9  # [-] least distance between the ends of a bone over the path through its inner joints
+STRAIGHT_LEG: Final = 0.8  # [-] least distance from hip to ankle over thigh and shank of a standing leg
+ODD_POSTURE: Final = 4.0  # [-] posture cost above which a pose cannot be a rest pose
 
 
 def find_body_plan(skeleton: Skeleton) -> BodyPlan | None:
-    """Return the most human reading of a skeleton, or ``None`` without two mirrored pairs of branches.
+    """Return the most human reading of a skeleton, or ``None`` if it lacks two mirrored pairs of branches.
 
-    The rest pose is read, unless frames have told more (:func:`remember_pose`). The answer is kept.
+    Reads the rest pose, unless a frame gave a better reading before (:func:`remember_pose`). Results are cached.
     """
     seen = _SEEN.get(skeleton)
     return search_plan(skeleton) if seen is None else seen.plan
 
 
 def remember_pose(skeleton: Skeleton, seen: SeenPose) -> None:
-    """Know a skeleton by a body that was found in its frames."""
+    """Store the body plan that was found in the frames of a skeleton."""
     if len(_SEEN) >= MAX_SEEN:
         _SEEN.clear()
     _SEEN[skeleton] = seen
 
 
 def recall_pose(skeleton: Skeleton) -> SeenPose | None:
-    """Return the body that was found in the frames of a skeleton, ``None`` where its rest pose tells enough."""
+    """Return the body plan found in the frames of a skeleton, or ``None`` if its rest pose was sufficient."""
     return _SEEN.get(skeleton)
 
 
 def is_rest_pose(plan: BodyPlan, points: FloatArray) -> bool:
-    """Tell whether a pose ``(J, 3)`` was drawn as one: its limbs mirror one another, or are straight while it stands.
+    """Return whether ``(J, 3)`` is a true rest pose: limbs mirror one another, or are straight in a standing body.
 
-    Some files draw all bones along one axis, or each along an axis of its own, and their frames hold the whole pose.
+    Some files draw every bone along one axis and store the whole pose in their frames.
     """
     posture = posture_cost(plan, points[None])
     if posture is None or not _has_straight_bones(plan, points):
         return False
     a, b = plan.legs
-    ways = [
+    chains = [
         points[list(plan.trunk)],
         *(points[[limb.upper, limb.middle, limb.end]] for limb in (*plan.legs, *plan.arms)),
     ]
-    chords = [float(np.linalg.norm(way[-1] - way[0])) for way in ways]
-    paths = [float(np.linalg.norm(np.diff(way, axis=0), axis=1).sum()) for way in ways]
-    if posture < STANDING and all(chord >= STRAIGHT * path for chord, path in zip(chords, paths, strict=True)):
+    chords = [float(np.linalg.norm(chain[-1] - chain[0])) for chain in chains]
+    lengths = [float(np.linalg.norm(np.diff(chain, axis=0), axis=1).sum()) for chain in chains]
+    if posture < STANDING and all(chord >= STRAIGHT * length for chord, length in zip(chords, lengths, strict=True)):
         return True
     across = points[a.upper] - points[b.upper]
     width = float(np.linalg.norm(across))
@@ -174,7 +174,7 @@ def is_rest_pose(plan: BodyPlan, points: FloatArray) -> bool:
 
 
 def _has_straight_bones(plan: BodyPlan, points: FloatArray) -> bool:
-    """Tell whether joints inside long bones lie on their lines in a pose ``(J, 3)``, as every rig draws them."""
+    """Return whether the inner joints of long bones lie on their lines in a pose ``(J, 3)``, as in every rig."""
     return all(
         math.dist(points[a], points[b]) > STRAIGHT_BONE * length
         for limb in (*plan.legs, *plan.arms)
@@ -186,7 +186,7 @@ def _has_straight_bones(plan: BodyPlan, points: FloatArray) -> bool:
 
 
 def stands_at_rest(skeleton: Skeleton) -> bool:
-    """Tell whether the rest pose is one: some files draw all bones along one axis, or each along an axis of its own."""
+    """Return whether the rest pose is an upright body; some files draw every bone along one axis instead."""
     plan = find_body_plan(skeleton)
     if plan is None:
         return True
@@ -218,7 +218,7 @@ def search_plan(skeleton: Skeleton) -> BodyPlan | None:
         for _, first, second, a, b in matches:
             if len(first) > 1 and not {a, b} & taken:
                 taken |= {a, b}
-                length = 0.5 * sum(tree.way(chain[1:]) + tree.tips[chain[-1]] for chain in (first, second))
+                length = 0.5 * sum(tree.path_length(chain[1:]) + tree.tips[chain[-1]] for chain in (first, second))
                 found.append(_Pair(fork, (first, second), length))
     longest = max((pair.length for pair in found), default=0.0)
     found = [pair for pair in found if pair.length > MIN_LIMB * longest]
@@ -226,38 +226,38 @@ def search_plan(skeleton: Skeleton) -> BodyPlan | None:
     best: tuple[float, BodyPlan] | None = None
     for legs, arms in permutations(pairs, 2):
         plan = tree.read_as_body(legs, arms, pairs)
-        # Posture costs at least nothing, and names take at most that of twelve joints
-        if plan is not None and (best is None or plan.cost - 12.0 * NAMED < best[0]):
+        # Bound: posture costs at least zero, and names reduce the cost by at most twelve bonuses
+        if plan is not None and (best is None or plan.cost - 12.0 * NAME_BONUS < best[0]):
             posture = posture_cost(plan, tree.points[None])
-            # How many of the twelve joints of the reading are called what they are read as
+            # How many of the twelve limb joints have a name that agrees with the reading
             prefix = common_prefix(tree.names)
-            told = [
+            agrees = [
                 parse_joint_name(tree.names[joint], prefix)[1] == part
                 for limbs, parts in ((plan.legs, ("hip", "knee", "ankle")), (plan.arms, ("shoulder", "elbow", "wrist")))
                 for limb in limbs
                 for joint, part in zip((limb.upper, limb.middle, limb.end), parts, strict=True)
             ]
-            cost = plan.cost + (UNTOLD if posture is None else posture) - NAMED * sum(told)
+            cost = plan.cost + (UNKNOWN_COST if posture is None else posture) - NAME_BONUS * sum(agrees)
             if best is None or cost < best[0] - 1e-9:
                 best = (cost, plan)
     return None if best is None else best[1]
 
 
 def posture_cost(plan: BodyPlan, positions: FloatArray) -> float | None:
-    r"""Tell how much posed joints ``(P, J, 3)`` stand like an animal; ``None`` where no pose tells.
+    r"""Return how far posed joints ``(P, J, 3)`` deviate from an upright human; ``None`` if no pose is informative.
 
     With the mean of the hips as origin, the legs point along :math:`\ell` and the trunk along :math:`t`. A human stands
-    with :math:`\cos(\ell, t) = -1` and hands above the knees; on four legs the cosine is near 0 and the hands are as
-    low as the feet. The fifth part of the poses that are most human decides, since people sit, crawl and bow.
+    with :math:`\cos(\ell, t) = -1` and hands above the knees; a quadruped has a cosine near 0 and hands as low as the
+    feet. The 20th percentile of the poses decides, because people also sit, crawl and bow.
     """
     hips, feet, shoulders, _ = (
         positions[:, [a, b]].mean(axis=1)
         for one, two in (plan.legs, plan.arms)
         for a, b in ((one.upper, two.upper), (one.end, two.end))
     )
-    # A front leg may end at its third bone or at its hoof: the last joint is what reaches the ground
+    # A front leg may end at its third bone or at its hoof, so the last joint of the chain counts
     hands = positions[:, [arm.chain[-1] for arm in plan.arms]].mean(axis=1)
-    # The trunk from fork to fork, which neither the choice of a shoulder nor its height changes
+    # The trunk from fork to fork is independent of the choice of shoulder joints
     trunk = positions[:, plan.shoulder_fork] - positions[:, plan.hip_fork]
     legs, back = feet - hips, np.linalg.norm(trunk, axis=1)
     leg = np.linalg.norm(legs, axis=1)
@@ -266,17 +266,17 @@ def posture_cost(plan: BodyPlan, positions: FloatArray) -> float | None:
     known = (leg > 1e-9) & (back > 1e-9)
     cosines = -(legs * trunk).sum(axis=1)[known] / (leg * back)[known]
     levels = ((hands - hips) * legs).sum(axis=1)[known] / leg[known] ** 2
-    # A pose with all long bones along one line is a list of lengths, unless it stands with its arms down
+    # A pose with all long bones on one line only lists lengths, unless it is a body with its arms down
     bones = [(limb.upper, limb.middle) for limb in (*plan.legs, *plan.arms)]
     bones += [(limb.middle, limb.end) for limb in (*plan.legs, *plan.arms) if limb.end != limb.middle]
     along = np.stack([positions[known, b] - positions[known, a] for a, b in bones], axis=1)
     norms = np.linalg.norm(along, axis=-1) * back[known, None]
     on_line = np.abs((along * trunk[known, None]).sum(axis=-1)) > _LINE * np.maximum(norms, 1e-12)
-    told = (cosines > _FOLDED) & (~on_line.all(axis=1) | (cosines > _STRAIGHT[0]))
-    if not told.any():
+    is_informative = (cosines > _FOLDED) & (~on_line.all(axis=1) | (cosines > _STRAIGHT[0]))
+    if not is_informative.any():
         return None
-    bent = np.maximum(0.0, _STRAIGHT[0] - cosines[told]) / _STRAIGHT[1]
-    low = np.maximum(0.0, levels[told] - _LEVEL[0]) / _LEVEL[1]
+    bent = np.maximum(0.0, _STRAIGHT[0] - cosines[is_informative]) / _STRAIGHT[1]
+    low = np.maximum(0.0, levels[is_informative] - _LEVEL[0]) / _LEVEL[1]
     costs = np.sort(bent**2 + low**2)
     return min(WORST, float(costs[len(costs) // 5]))
 
@@ -285,14 +285,14 @@ def posture_cost(plan: BodyPlan, positions: FloatArray) -> float | None:
 class _Pair:
     fork: int
     chains: tuple[tuple[int, ...], tuple[int, ...]]
-    length: float  # without the first bone, which may be the way from a scene's root
+    length: float  # without the first bone, which may start at the root of the scene
 
 
 class _Tree:
     """Plain lists of one skeleton, for a search that visits joints one by one."""
 
     __slots__ = (
-        "below", "counts", "kids", "legs", "lengths", "matches", "names", "parents", "places", "points", "tips"
+        "below", "counts", "kids", "legs", "lengths", "matches", "names", "parents", "point_lists", "points", "tips"
     )  # fmt: skip
 
     def __init__(self, skeleton: Skeleton) -> None:
@@ -305,9 +305,9 @@ class _Tree:
             self.tips: list[float] = np.sqrt((skeleton.tips**2).sum(axis=1)).tolist()
         self.lengths[0] = 0.0
         self.points = skeleton.rest_positions()
-        self.places: list[list[float]] = self.points.tolist()
+        self.point_lists: list[list[float]] = self.points.tolist()
         self.kids: list[list[int]] = [[] for _ in range(count)]
-        self.below = list(self.tips)  # longest way down from a joint
+        self.below = list(self.tips)  # longest path down from a joint
         self.counts = [1] * count  # joints of the branch
         self.matches: dict[tuple[int, int], tuple[float, tuple[int, ...], tuple[int, ...]]] = {}
         for j in range(count - 1, 0, -1):
@@ -315,12 +315,12 @@ class _Tree:
             self.kids[parent].append(j)
             self.counts[parent] += self.counts[j]
             self.below[parent] = max(self.below[parent], self.lengths[j] + self.below[j])
-        # In the order of the file: of limbs that are drawn twice in one place, the first is the body's
+        # Restore file order: of limbs that are drawn twice at one position, the first belongs to the body
         for kids in self.kids:
             kids.reverse()
 
     def match(self, a: int, b: int) -> tuple[float, tuple[int, ...], tuple[int, ...]]:
-        """Longest chains of two branches whose bones agree in length: their likeness times length, and the chains."""
+        """Return similarity times length of two branches, and their longest chains of bones that agree in length."""
         known = self.matches.get((a, b))
         if known is not None:
             return known
@@ -341,7 +341,7 @@ class _Tree:
         self.matches[a, b] = (value, (a, *best[1]), (b, *best[2]))
         return self.matches[a, b]
 
-    def way(self, joints: tuple[int, ...]) -> float:
+    def path_length(self, joints: tuple[int, ...]) -> float:
         return sum(self.lengths[j] for j in joints)
 
     def ancestors(self, joint: int) -> Iterator[int]:
@@ -351,7 +351,7 @@ class _Tree:
             joint = self.parents[joint]
 
     def read_as_body(self, legs: _Pair, arms: _Pair, pairs: list[_Pair]) -> BodyPlan | None:
-        """Legs, trunk, arms and head that two pairs make, with what is not human about them."""
+        """Assemble legs, trunk, arms and head from two pairs, with the cost of each deviation from a human."""
         above_hips, above_shoulders = list(self.ancestors(legs.fork)), list(self.ancestors(arms.fork))
         tops = {chain[0] for pair in (legs, arms) for chain in pair.chains}
         if tops & {*above_hips, *above_shoulders} or len(tops) < 4:
@@ -373,25 +373,25 @@ class _Tree:
         # The head: the longest branch of the shoulder fork that is neither arm nor trunk; the tail likewise
         up_axis = 0.5 * (self.points[c.upper] + self.points[d.upper] - self.points[a.upper] - self.points[b.upper])
         head = self.longest_branch(arms.fork, {*tops, *trunk}, up_axis)
-        head_length = self.way(head) + self.tips[head[-1]] if head else self.tips[arms.fork]
+        head_length = self.path_length(head) + self.tips[head[-1]] if head else self.tips[arms.fork]
         hips, ankles = (0.5 * (self.points[x] + self.points[y]) for x, y in ((a.upper, b.upper), (a.end, b.end)))
         cloth = {chain[0] for pair in pairs if pair.fork == legs.fork for chain in pair.chains}
         tail = self.longest_branch(legs.fork, {*tops, *trunk, *cloth}) if legs.fork != arms.fork else ()
         hangs = bool(tail) and _cosine(self.points[tail[-1]] - self.points[legs.fork], ankles - hips) > _HANGS
-        tail_length = self.way(tail) + self.tips[tail[-1]] if len(tail) > 2 else 0.0
+        tail_length = self.path_length(tail) + self.tips[tail[-1]] if len(tail) > 2 else 0.0
         if hangs and tail_length < _TRAILS * leg:
             tail_length = 0.0
-        # Further pairs on the trunk that reach out, as wings and legs do; skirts and capes hang down together
+        # Further pairs on the trunk that spread, as wings and legs do; skirts and capes hang down together
         others: list[float] = []
         for pair in pairs:
-            left, right = (self.places[chain[-1]] for chain in pair.chains)
+            left, right = (self.point_lists[chain[-1]] for chain in pair.chains)
             is_spread = pair.fork in trunk and math.dist(left, right) > _SPREAD * pair.length
             is_spread &= not any(is_helper(self.names[chain[-1]]) for chain in pair.chains)
             others += [pair.length] if is_spread and pair not in (legs, arms) else []
-        trunk_length = self.way((*down, *up)) + 0.5 * (c.stub + d.stub)
+        trunk_length = self.path_length((*down, *up)) + 0.5 * (c.stub + d.stub)
         has_forearms = c.lower_length > 0.0 and d.lower_length > 0.0
         whole_arm = arm if has_forearms else arm * (1.0 + FOREARM / UPPER_ARM)
-        # Left and right of legs and of arms point the same way: a spine and a tail make no arms
+        # The lateral axes of legs and arms agree: a spine and a tail are not a pair of arms
         hip_axis, shoulder_axis = (
             self.points[a.upper] - self.points[b.upper],
             self.points[c.upper] - self.points[d.upper],
@@ -419,17 +419,17 @@ class _Tree:
         return BodyPlan((a, b), (c, d), legs.fork, arms.fork, root, trunk, head, trunk_length, head_length, costs)
 
     def longest_branch(self, fork: int, without: set[int], axis: FloatArray | None = None) -> tuple[int, ...]:
-        """Follow the longest branch of a joint to its end, or the one that goes farthest along an axis."""
+        """Follow the longest branch of a joint to its end, or the branch that reaches farthest along an axis."""
         chain: list[int] = []
         kids = [k for k in self.kids[fork] if k not in without]
         reach = {k: self.lengths[k] + self.below[k] for k in kids}
         if axis is not None and len(kids) > 1 and axis.any():
             # A cape is longer than a head and hangs down
             for k in kids:
-                way = self.points[k] - self.points[fork]
+                direction = self.points[k] - self.points[fork]
                 below = self.kids[k]
-                way = way + (self.points[below].mean(axis=0) - self.points[k] if below else 0.0)
-                reach[k] *= 0.02 + max(0.0, _cosine(way, axis))
+                direction = direction + (self.points[below].mean(axis=0) - self.points[k] if below else 0.0)
+                reach[k] *= 0.02 + max(0.0, _cosine(direction, axis))
         while kids:
             chain.append(max(kids, key=lambda k: reach[k]))
             kids = self.kids[chain[-1]]
@@ -437,7 +437,7 @@ class _Tree:
         return tuple(chain)
 
     def split_leg(self, chain: tuple[int, ...]) -> LimbChain | None:
-        """Find thigh and shank: two straight bones, equally long, of few joints, most of the limb."""
+        """Find thigh and shank: two straight bones of equal length with few joints that make up most of the limb."""
         nodes, total = self.milestones(chain)
         best: tuple[float, LimbChain] | None = None
         for i, j, k in combinations(range(len(nodes)), 3):
@@ -457,7 +457,7 @@ class _Tree:
         return None if best is None else best[1]
 
     def split_arm(self, chain: tuple[int, ...], leg: float) -> LimbChain | None:
-        """Find upper arm and forearm, whose length follows from the leg's: a collar or fingers may be as straight."""
+        """Find upper arm and forearm; their length follows from the leg, since collars and fingers are straight too."""
         nodes, total = self.milestones(chain)
         wanted = leg * (UPPER_ARM + FOREARM) / LEG_OF_STATURE
         best: tuple[float, LimbChain] | None = None
@@ -488,30 +488,30 @@ class _Tree:
         return None if best is None else best[1]
 
     def milestones(self, chain: tuple[int, ...]) -> tuple[list[tuple[int, float]], float]:
-        """Each joint of a chain with the way to it from the fork, the end of the last bone, and the whole way."""
+        """Arc length from the fork to each joint of a chain and to the end of its last bone, and the total length."""
         nodes: list[tuple[int, float]] = []
-        way = 0.0
+        length = 0.0
         for joint in chain:
-            way += self.lengths[joint]
-            nodes.append((joint, way))
+            length += self.lengths[joint]
+            nodes.append((joint, length))
         if self.tips[chain[-1]] > 0.0:
-            way += self.tips[chain[-1]]
-            nodes.append((NO_PARENT, way))
-        return nodes, way
+            length += self.tips[chain[-1]]
+            nodes.append((NO_PARENT, length))
+        return nodes, length
 
     def joint_cost(self, joints: tuple[int, ...], middle: int, count: int) -> float:
-        """Cost of joints inside long bones, unless called twist bones, and of bones that are not straight at rest.
+        """Cost of inner joints of long bones, except twist bones, and of bones that are not straight at rest.
 
-        A joint whose name goes on where that of the joint above it ends ("forearm", "forearm2") parts its bone, too.
+        A joint whose name extends that of its parent ("forearm", "forearm2") counts as a twist bone.
         """
         inside = [j for i, j in enumerate(joints[1:-1], start=1) if i != middle]
         count -= sum(is_twist(self.names[j]) or self.names[j].startswith(self.names[self.parents[j]]) for j in inside)
-        way = self.way(joints[1:])
-        if len(joints) < 2 or not way > 0.0:
+        length = self.path_length(joints[1:])
+        if len(joints) < 2 or not length > 0.0:
             return _INNER * (count - 2)
-        first, knee, last = (self.places[j] for j in (joints[0], joints[min(middle, len(joints) - 1)], joints[-1]))
+        first, knee, last = (self.point_lists[j] for j in (joints[0], joints[min(middle, len(joints) - 1)], joints[-1]))
         chords = math.dist(first, knee) + math.dist(knee, last)
-        return _INNER * (count - 2) + 12.0 * (1.0 - chords / way)
+        return _INNER * (count - 2) + 12.0 * (1.0 - chords / length)
 
 
 def _cosine(a: FloatArray, b: FloatArray) -> float:

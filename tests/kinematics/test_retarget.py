@@ -261,7 +261,7 @@ def test_a_single_frame_can_be_retargeted(stiff_walk):
 
 def test_a_skeleton_without_legs_is_refused_with_a_way_out(stiff_walk):
     chain = Skeleton(("a", "b"), np.array([-1, 0]), np.array([(0.0, 1.0, 0.0), (0.0, 1.0, 0.0)]), name="rope")
-    with pytest.raises(InputError, match="retargeting needs a human and 'rope' is none"):
+    with pytest.raises(InputError, match="retargeting needs a human skeleton, and 'rope' is not human"):
         retarget(stiff_walk, chain)
     legless = RoleMap.from_names(HUMAN, {"pelvis": "pelvis", "left_hip": "left_hip"})
     with pytest.raises(InputError, match=r"no known left_knee.*RoleMap"):

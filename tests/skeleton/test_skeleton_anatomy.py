@@ -135,7 +135,7 @@ def test_four_legs_are_refused_with_the_reason(tail, neck):
     dog = quadruped(tail, neck)
     anatomy = assess_anatomy(dog, dog.rest_positions()[None])
     assert not anatomy.is_human and anatomy.reasons
-    with pytest.raises(InputError, match=r"retargeting needs a human and 'skeleton' is none: .*trunk"):
+    with pytest.raises(InputError, match=r"retargeting needs a human skeleton, and 'skeleton' is not human: .*trunk"):
         require_human(dog, "retargeting")
 
 
@@ -382,7 +382,7 @@ def test_a_robot_whose_hips_are_hinges_in_a_row_is_no_human():
     robot = split_hips(walk())
     assert assess_anatomy(robot.skeleton).is_human  # the rest pose alone cannot tell
     found = assess_motion(robot)
-    assert not found.is_human and "three hinges in a row" in str(found)
+    assert not found.is_human and "three hinges in series" in str(found)
     with pytest.raises(InputError, match="robot"):
         require_human(robot.skeleton, "retargeting")
     assert assess_motion(walk()).is_human
