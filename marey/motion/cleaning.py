@@ -1,4 +1,4 @@
-"""Defects of captured clips, found and mended one kind at a time: gaps, exchanged limbs, spikes, jumps, tremor."""
+"""Detection and repair of defects of captured clips: gaps, swapped limbs, spikes, flips, jumps, tremor."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from marey.motion.clip import Motion
 from marey.motion.time_series import find_runs, lowpass, lowpass_values
 from marey.skeleton import RoleMap, role_map
 
-FULL_SPEED_S = 0.1  # [s] across longer gaps the speeds at their ends count less: what happened inside is unknown
+FULL_SPEED_S = 0.1  # [s] end velocities are damped across longer gaps, whose content is unknown
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Correction:
-    """A motion after one step of cleaning, and what the step found."""
+    """A motion after one cleaning step, and the findings of the step."""
 
     motion: Motion
-    findings: tuple[str, ...] = ()  # one sentence each, with times; also for what was found and left
+    findings: tuple[str, ...] = ()  # one sentence each, with times; also for defects that were left unchanged
 
 
 def interpolate_frames(motion: Motion, start: int, stop: int, joints: BoolArray, *, root: bool) -> Motion:
-    r"""Replace frames ``start`` to ``stop`` (not included) by a cubic between the frames beside them.
+    r"""Replace frames ``start`` to ``stop`` (exclusive) by a cubic between the adjacent frames.
 
     With :math:`u \in [0, 1]` from the frame before to the frame after, :math:`n` frames apart, and body velocities
-    :math:`\omega` per frame there, a joint turns by the Hermite cubic of its rotation vector
+    :math:`\omega` per frame there, a joint follows the Hermite cubic of its rotation vector
 
     .. math:: R(u) = R_a \exp\big(h_{10}(u)\,n\,\omega_a + h_{01}(u)\,\log(R_a^{-1} R_b) + h_{11}(u)\,n\,\omega_b\big)
 
-    which meets both ends exactly and their velocities to second order in the angle; the root's place likewise.
+    which interpolates both ends exactly and their velocities to second order in the angle; the root position likewise.
 
     Args:
-        motion: a clip with at least one good frame on either side of the stretch.
+        motion: a clip with at least one valid frame on either side of the interval.
         start: first frame to replace, at least 1.
-        stop: first good frame after it.
+        stop: first valid frame after the interval.
         joints: which joints to replace ``(J,)``.
         root: whether to replace the root's position.
     """
@@ -50,8 +50,8 @@ def interpolate_frames(motion: Motion, start: int, stop: int, joints: BoolArray,
     before, after = max(a - 1, 0), min(b + 1, last)
     R = motion.rotations
     omega_a, omega_b = (R[before].inverse() @ R[a]).log(), (R[b].inverse() @ R[after]).log()
-    turn = (R[a].inverse() @ R[b]).log()
-    vectors = leave[:, None, None] * n * omega_a + reach[:, None, None] * turn + arrive[:, None, None] * n * omega_b
+    step = (R[a].inverse() @ R[b]).log()
+    vectors = leave[:, None, None] * n * omega_a + reach[:, None, None] * step + arrive[:, None, None] * n * omega_b
     wxyz = R.wxyz.copy()
     wxyz[start:stop, joints] = (R[a] @ SO3.exp(vectors)).wxyz[:, joints]
     p = motion.root_positions
@@ -64,33 +64,33 @@ def interpolate_frames(motion: Motion, start: int, stop: int, joints: BoolArray,
 
 
 def format_time(motion: Motion, start: int, stop: int) -> str:
-    """Write the times of frames ``start`` to ``stop`` (not included): "at 1.20 s" or "1.20-1.45 s"."""
+    """Format the times of frames ``start`` to ``stop`` (exclusive): "at 1.20 s" or "1.20-1.45 s"."""
     first, last = start / motion.rate_hz, (stop - 1) / motion.rate_hz
     return f"at {first:.2f} s" if stop - start == 1 else f"{first:.2f}-{last:.2f} s"
 
 
-SAME_RAD: Final = 1e-7  # [rad] frames nearer than this are the same frame: text files keep six digits
+SAME_RAD: Final = 1e-7  # [rad] frames closer than this are equal: text files keep six digits
 SAME_M: Final = 1e-7
 
 
 @dataclass(frozen=True, slots=True)
 class GapSettings:
-    """What counts as a gap."""
+    """Definition of a gap."""
 
-    shortest: int = 3  # [frame] fewer equal frames are a hold of the exporter, not a loss
-    longest_s: float = 1.0  # [s] longer gaps are reported and left: nobody knows what happened in them
-    moving_rad_s: float = 0.3  # [rad/s] a body that moved less before and after stood still: it is no gap
-    moving_mps: float = 0.1  # [m/s] the same of the root
+    shortest: int = 3  # [frame] fewer equal frames are repeats of the exporter, not lost data
+    longest_s: float = 1.0  # [s] longer gaps are reported and left unchanged
+    moving_rad_s: float = 0.3  # [rad/s] a body that is slower before and after stands still; this is not a gap
+    moving_mps: float = 0.1  # [m/s] the same for the root
 
 
 GAP_SETTINGS: Final = GapSettings()
 
 
 def fill_gaps(motion: Motion, settings: GapSettings = GAP_SETTINGS) -> Correction:
-    """Replace stretches of equal frames inside a motion by an interpolation of what is around them.
+    """Replace intervals of equal frames inside a motion by interpolation between the adjacent frames.
 
-    A stretch counts when the body moves as it begins or as it ends, or jumps there; a person who stands still trembles,
-    and is never equal to the last digit. Holds at the very start and end are kept: they are poses for calibration.
+    An interval is a gap if the body moves or jumps at its start or end; a person who stands still trembles, so that
+    frames are never equal to the last digit. Holds at the start and end of a clip are calibration poses and are kept.
     """
     steps = geodesic_distance(motion.rotations[1:], motion.rotations[:-1])
     travel = np.linalg.norm(np.diff(motion.root_positions, axis=0), axis=1)
@@ -100,28 +100,27 @@ def fill_gaps(motion: Motion, settings: GapSettings = GAP_SETTINGS) -> Correctio
     )
     every = np.ones(motion.skeleton.num_joints, dtype=np.bool_)
     findings: list[str] = []
-    # A run of equal steps i..j-1 holds frames i..j: the first may be good or the same wrong pose as the others
+    # A run of zero steps i..j-1 covers frames i..j; the first may be valid or the same wrong pose as the others
     for first, stop in find_runs(still, shortest=settings.shortest - 1):
         start, end = first, stop + 1
         if start == 0 or end >= motion.num_frames or not (moves[start - 1] or moves[end - 1]):
             continue
         when = format_time(motion, start, end)
         if end - start > settings.longest_s * motion.rate_hz:
-            findings.append(f"gap {when} is longer than {settings.longest_s:g} s and was left")
+            findings.append(f"gap {when} is longer than {settings.longest_s:g} s and was left unchanged")
             continue
         motion = interpolate_frames(motion, start, end, every, root=True)
         findings.append(f"gap {when} filled")
     return Correction(motion, tuple(findings))
 
 
-REPEATED_SHARE: Final = 0.9  # [-] of the periods that must have just one new frame
+REPEATED_SHARE: Final = 0.9  # [-] least fraction of periods with exactly one new frame
 
 
 def drop_repeated_frames(motion: Motion) -> Correction:
-    """Smooth a clip in which an exporter wrote every captured frame two, three or four times.
+    """Smooth a clip in which an exporter repeated every captured frame two, three or four times.
 
-    The frames that are new stay; those between them are interpolated, so the rate and the number of frames do not
-    change.
+    New frames are kept and repeated ones interpolated, so that rate and number of frames do not change.
     """
     is_new = np.concatenate(
         [[True], geodesic_distance(motion.rotations[1:], motion.rotations[:-1]).max(axis=1, initial=0.0) > SAME_RAD]
@@ -133,7 +132,7 @@ def drop_repeated_frames(motion: Motion) -> Correction:
     period = int(np.median(gaps))
     if not 2 <= period <= 4 or np.mean(gaps == period) < REPEATED_SHARE:
         return Correction(motion)
-    # Every frame lies between two new ones; those after the last stay as they are
+    # Every frame lies between two new ones; frames after the last new one are kept
     at = np.arange(motion.num_frames)
     low = news[np.searchsorted(news, at, side="right") - 1]
     position = np.searchsorted(news, low) + 1
@@ -154,59 +153,58 @@ def drop_repeated_frames(motion: Motion) -> Correction:
 
 @dataclass(frozen=True, slots=True)
 class JumpSettings:
-    """How far a frame may be from what the frames around it say."""
+    """How far a frame may deviate from the adjacent frames."""
 
-    longest: int = 3  # [frame] a spike lasts no longer
+    longest: int = 3  # [frame] longest spike
     angle_rad: float = np.deg2rad(8.0)  # smallest spike of a joint
     distance_m: float = 0.04  # smallest spike of the root
-    angular_acceleration: float = np.deg2rad(4e4)  # [rad/s²] hands of a boxer; more is no motion
-    acceleration: float = 60.0  # [m/s²] of a root in a landing
-    noise_factor: float = 6.0  # [-] a spike stands out of its own second by this many medians
-    flip_rad: float = np.deg2rad(60.0)  # a joint that turns by this in one frame has flipped ...
-    flip_s: float = 0.5  # [s] ... and is mended where it flips back within this time
-    jump_m: float = 0.15  # a root that moves this much further in one frame than it did before was lost and found
+    angular_acceleration: float = np.deg2rad(4e4)  # [rad/s²] largest of human motion: hands of a boxer
+    acceleration: float = 60.0  # [m/s²] largest of a root, in a landing
+    noise_factor: float = 6.0  # [-] least ratio of a spike to the median deviation in the second around it
+    flip_rad: float = np.deg2rad(60.0)  # a joint that rotates by this in one frame has flipped ...
+    flip_s: float = 0.5  # [s] ... and is repaired if it flips back within this time
+    jump_m: float = 0.15  # excess of a step of the root over the previous step that counts as a jump
 
 
 JUMP_SETTINGS: Final = JumpSettings()
 
 
 def remove_spikes(motion: Motion, settings: JumpSettings = JUMP_SETTINGS) -> Correction:
-    r"""Replace frames in which a joint or the root leaves its own path for one to three frames and comes back.
+    r"""Replace frames in which a joint or the root leaves its path for one to three frames and returns.
 
-    A stretch of :math:`w` frames is a spike when all of it is further from the arc between the frames beside it than
-    a body can accelerate, :math:`\alpha\,((w + 1)\,\Delta t / 2)^2 / 2`, than a fixed angle, and than the median of
-    that distance in the second around it times a factor.
+    An interval of :math:`w` frames is a spike if its distance from the arc between the adjacent frames exceeds three
+    bounds: the reach of the largest acceleration, :math:`\alpha\,((w + 1)\,\Delta t / 2)^2 / 2`; a fixed angle; and a
+    multiple of the median distance in the second around it.
     """
     findings: list[str] = []
     names = motion.skeleton.names
     for width in range(1, settings.longest + 1):
         if motion.num_frames < width + 4:
             break
-        # Furthest that the body can be from the middle of the arc, at the largest acceleration from rest to rest
+        # Half of the time in which the largest acceleration leads away from the arc and back
         half_s = 0.5 * (width + 1) / motion.rate_hz
-        # Least angle [rad] of so many frames from the arc between the frames beside them
+        # Smallest angle [rad] between the frames of the interval and the arc
         R, count = motion.rotations, motion.num_frames - width - 1
         before, after = R[:count], R[width + 1 :]
         apart = [
             geodesic_distance(R[k : k + count], before.slerp(after, np.asarray(k / (width + 1.0))))
             for k in range(1, width + 1)
         ]
-        # What remains after the way that the arc itself makes: a fast turn is no spike
+        # Subtract half of the arc itself, since a fast rotation is not a spike
         off = np.maximum(np.min(apart, axis=0) - 0.5 * geodesic_distance(before, after), 0.0)
         least = max(settings.angle_rad, 0.5 * settings.angular_acceleration * half_s**2)
         joints = (off > least) & (off > settings.noise_factor * _local_median(off, motion.rate_hz))
         # The same for the root [m]
         roots = motion.root_positions
-        start_m, way_m = roots[:count], roots[width + 1 :] - roots[:count]
+        start_m, chord_m = roots[:count], roots[width + 1 :] - roots[:count]
         apart = [
-            np.linalg.norm(roots[k : k + count] - (start_m + k / (width + 1.0) * way_m), axis=1)
+            np.linalg.norm(roots[k : k + count] - (start_m + k / (width + 1.0) * chord_m), axis=1)
             for k in range(1, width + 1)
         ]
-        away = np.maximum(np.min(apart, axis=0) - 0.5 * np.linalg.norm(way_m, axis=1), 0.0)
+        away = np.maximum(np.min(apart, axis=0) - 0.5 * np.linalg.norm(chord_m, axis=1), 0.0)
         least = max(settings.distance_m, 0.5 * settings.acceleration * half_s**2)
         root = (away > least) & (away > settings.noise_factor * _local_median(away[:, None], motion.rate_hz)[:, 0])
-        # The strongest of stretches that overlap is the spike
-        # Rows with a positive strength that none nearby exceeds, in order of time
+        # Of overlapping intervals the strongest is the spike: greedy selection in order of strength
         strength = (joints * off).max(axis=1, initial=0.0) + root * away
         picked: list[int] = []
         free = strength > 0.0
@@ -218,24 +216,24 @@ def remove_spikes(motion: Motion, settings: JumpSettings = JUMP_SETTINGS) -> Cor
             which, lost = joints[start], bool(root[start])
             motion = interpolate_frames(motion, start + 1, start + 1 + width, which, root=lost)
             what = [names[j] for j in np.flatnonzero(which)] + (["the root's position"] if lost else [])
-            told = ", ".join(what[:3]) + (f" and {len(what) - 3} more" if len(what) > 3 else "")
+            listed = ", ".join(what[:3]) + (f" and {len(what) - 3} more" if len(what) > 3 else "")
             sizes = [f"{np.rad2deg(off[start][which].max()):.0f}°"] if which.any() else []
             sizes += [f"{100 * away[start]:.0f} cm"] if lost else []
             when = format_time(motion, start + 1, start + 1 + width)
-            findings.append(f"spike {when} of {told}, {' and '.join(sizes)}, interpolated")
+            findings.append(f"spike {when} of {listed}, {' and '.join(sizes)}, interpolated")
     return Correction(motion, tuple(findings))
 
 
 def _local_median(values: FloatArray, rate_hz: float) -> FloatArray:
     """Median ``(N, C)`` over the second around each row."""
     half = max(2, round(0.5 * rate_hz))
-    # Blocks of half a second, each row judged by its own and its neighbours': as good, and linear in the length
+    # One median per block of half a second and its neighbours, which keeps the cost linear in the length
     blocks = [np.median(values[max(0, i - half) : i + 2 * half], axis=0) for i in range(0, len(values), half)]
     return np.repeat(np.array(blocks), half, axis=0)[: len(values)]
 
 
 def undo_flips(motion: Motion, settings: JumpSettings = JUMP_SETTINGS) -> Correction:
-    """Interpolate stretches that begin and end with a flip of the same joint; a flip that stays is only reported."""
+    """Interpolate intervals that begin and end with a flip of the same joint; a lasting flip is only reported."""
     flips = geodesic_distance(motion.rotations[1:], motion.rotations[:-1]) > max(
         settings.flip_rad, settings.angular_acceleration / motion.rate_hz**2
     )
@@ -251,19 +249,21 @@ def undo_flips(motion: Motion, settings: JumpSettings = JUMP_SETTINGS) -> Correc
                 motion = interpolate_frames(motion, start, stop, only, root=False)
                 findings.append(f"{name} flips {format_time(motion, start, stop)}: interpolated")
             else:
-                findings.append(f"{name} flips {format_time(motion, start, start + 1)} and stays so: left as it is")
+                findings.append(
+                    f"{name} flips {format_time(motion, start, start + 1)} and does not return: left unchanged"
+                )
     return Correction(motion, tuple(findings))
 
 
 _LIMBS: Final = {"legs": ("hip", "knee", "ankle", "foot"), "arms": ("collar", "shoulder", "elbow", "wrist")}
-_EXCHANGED: Final = 0.35  # [-] exchanged limbs fit the frame before by this part of what they miss it as they are
+_EXCHANGED: Final = 0.35  # [-] distance to the previous frame of swapped limbs over that of unswapped ones
 
 
 def undo_exchanges(motion: Motion, roles: RoleMap | None = None) -> Correction:
-    """Exchange back limbs whose left and right channels were confused for a while.
+    """Swap limbs back whose left and right channels were exchanged for an interval.
 
-    At the first frame of such a stretch both limbs jump, each to where the other was: exchanged again they go on as
-    before. The stretch lasts until the same happens once more.
+    At the first frame of such an interval each limb jumps to the pose of the other; after swapping, both are
+    continuous. The interval ends when the limbs jump again.
     """
     roles = role_map(motion.skeleton) if roles is None else roles
     findings: list[str] = []
@@ -275,27 +275,27 @@ def undo_exchanges(motion: Motion, roles: RoleMap | None = None) -> Correction:
         R = motion.rotations
         direct = _pair_distance(R, left, left) + _pair_distance(R, right, right)
         crossed = _pair_distance(R, left, right) + _pair_distance(R, right, left)
-        # Both limbs jump by more than a body can, and fit crosswise
+        # Both limbs jump by more than a body can move, and match crosswise
         least = len(known) * max(JUMP_SETTINGS.angle_rad, JUMP_SETTINGS.angular_acceleration / motion.rate_hz**2)
         edges = (np.flatnonzero((crossed < _EXCHANGED * direct) & (direct > least)) + 1).tolist()
         for start, stop in zip(edges[::2], [*edges[1::2], motion.num_frames], strict=False):
             wxyz = motion.rotations.wxyz.copy()
             wxyz[start:stop, left + right] = motion.rotations.wxyz[start:stop, right + left]
             motion = replace(motion, rotations=SO3(wxyz), source=motion.edited_source())
-            findings.append(f"left and right {limbs} exchanged {format_time(motion, start, stop)}: exchanged back")
+            findings.append(f"left and right {limbs} swapped {format_time(motion, start, stop)}: swapped back")
     return Correction(motion, tuple(findings))
 
 
 def _pair_distance(R: SO3, now: list[int], before: list[int]) -> FloatArray:
-    """Sum over joints of the angle ``(F - 1,)`` [rad] between joints now and others a frame before."""
+    """Sum over joints of the angle ``(F - 1,)`` [rad] between joints in a frame and others in the frame before."""
     return geodesic_distance(R[1:, now], R[:-1, before]).sum(axis=1)
 
 
 def undo_root_jumps(motion: Motion, settings: JumpSettings = JUMP_SETTINGS) -> Correction:
-    """Carry on the root's path where the whole body is suddenly elsewhere in the same pose.
+    """Remove jumps of the root in which the whole body keeps its pose.
 
-    The step beyond what the frames around it suggest is taken from all later frames. Where the pose changes too, two
-    takes meet: this is reported as a cut and left.
+    The excess of the step over the adjacent steps is subtracted from all later frames. If the pose changes too, the
+    jump is a cut between two takes, which is reported and left unchanged.
     """
     steps = np.diff(motion.root_positions, axis=0)
     if len(steps) < 3:
@@ -303,17 +303,17 @@ def undo_root_jumps(motion: Motion, settings: JumpSettings = JUMP_SETTINGS) -> C
     padded = np.concatenate([steps[:1], steps, steps[-1:]])
     expected = 0.5 * (padded[:-2] + padded[2:])  # of the steps before and after
     excess = np.linalg.norm(steps - expected, axis=1)
-    # Two neighbours of a jump see it as well, at half its size: the strongest is meant
+    # Both neighbours of a jump have half of its excess, so the largest of a run is the jump
     jumps = excess > max(settings.jump_m, settings.acceleration / motion.rate_hz**2)
-    turns = geodesic_distance(motion.rotations[1:], motion.rotations[:-1]).max(axis=1)
+    pose_steps = geodesic_distance(motion.rotations[1:], motion.rotations[:-1]).max(axis=1)
     positions = motion.root_positions.copy()
     findings: list[str] = []
     for start, stop in find_runs(jumps):
         f = start + int(np.argmax(excess[start:stop]))
         when = format_time(motion, f + 1, f + 2)
         size = f"{100 * float(np.linalg.norm(steps[f])):.0f} cm"
-        if turns[f] > settings.flip_rad / 2:
-            findings.append(f"cut {when}: the body is {size} further in another pose; left as it is")
+        if pose_steps[f] > settings.flip_rad / 2:
+            findings.append(f"cut {when}: the body moves by {size} and changes its pose; left unchanged")
             continue
         positions[f + 1 :] -= steps[f] - expected[f]
         findings.append(f"the root jumps by {size} {when}: later frames moved back")
@@ -324,16 +324,16 @@ def undo_root_jumps(motion: Motion, settings: JumpSettings = JUMP_SETTINGS) -> C
 
 @dataclass(frozen=True, slots=True)
 class TremorSettings:
-    """When to filter, and how low."""
+    """When to filter, and at which cut-off frequencies."""
 
-    least_mm: float = 1.0  # RMS tremor of a joint in one direction that is worth a filter: below, nobody sees it
-    lowest_hz: float = 6.0  # of the cut-off: walking has nothing above
-    highest_hz: float = 16.0  # of the cut-off: landings and strokes reach up to here
-    num_cutoffs: int = 24  # tried
+    least_mm: float = 1.0  # RMS tremor of a joint in one direction below which it is invisible and left unfiltered
+    lowest_hz: float = 6.0  # lowest cut-off: the bandwidth of walking
+    highest_hz: float = 16.0  # highest cut-off: the bandwidth of landings and strokes
+    num_cutoffs: int = 24  # number of cut-offs that are tried
 
 
 TREMOR_SETTINGS: Final = TremorSettings()
-MAX_FRAMES: Final = 2400  # [frame] of the middle of a long clip, enough to tell its tremor
+MAX_FRAMES: Final = 2400  # [frame] of the middle of a long clip, sufficient to measure its tremor
 
 
 def measure_tremor(motion: Motion, settings: TremorSettings = TREMOR_SETTINGS) -> tuple[float, float]:
@@ -342,7 +342,7 @@ def measure_tremor(motion: Motion, settings: TremorSettings = TREMOR_SETTINGS) -
     Residual analysis ([Winter2009]_ §3.4.4.3): the RMS difference :math:`R(f_c)` between a signal and the signal
     filtered at :math:`f_c` falls along a straight line where only noise is removed. The line, fitted over the upper
     half of the cut-offs, meets :math:`f_c = 0` at the noise :math:`a`; the cut-off is where :math:`R(f_c) = a`.
-    Zero, and half the rate, for a clip too short or too slow to tell.
+    Returns zero and half the rate for a clip that is too short or has too low a rate.
     """
     top_hz = 0.45 * motion.rate_hz
     if motion.num_frames < motion.rate_hz or top_hz < 2.0 * settings.highest_hz:
@@ -355,7 +355,7 @@ def measure_tremor(motion: Motion, settings: TremorSettings = TREMOR_SETTINGS) -
     residuals = np.array(
         [np.sqrt(np.mean((signals - lowpass_values(signals, part.rate_hz, float(cutoff))) ** 2)) for cutoff in cutoffs]
     )
-    # A line through the residuals of cut-offs above what bodies do: pure noise gives one, none gives zero
+    # A line through the residuals of cut-offs above the bandwidth of bodies, where only noise remains
     upper = cutoffs > max(2.0 * settings.highest_hz, 0.5 * top_hz)
     slope, noise_m = np.polyfit(cutoffs[upper], residuals[upper], 1)
     if slope > 0.0 or noise_m <= 0.0:

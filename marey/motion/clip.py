@@ -1,4 +1,4 @@
-"""Motion: a clip, and where it came from."""
+"""Motion: a clip of poses at a constant rate, with its contacts, source and load report."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Source:
     metres_per_unit: float = 1.0
     up: str = "+y"  # the file's vertical axis
     layout: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """what only this format needs: BVH channel names by joint, ASF root order, end sites, ..."""
+    """data specific to the format: BVH channel names by joint, ASF root order, end sites, ..."""
     channels: FloatArray | None = None  # (F, C) the file's own channel values, frame by frame
     dropped: FloatArray | None = None  # (D, C) leading channel rows that were not captured (an added T-pose)
 
@@ -33,7 +33,7 @@ class Source:
 class LoadReport:
     """Notes and warnings of a reader; repairs are always reported.
 
-    Costly checks (is the frame rate of the header right?) run when ``warnings`` is first asked for.
+    Expensive checks, such as that of the frame rate, run when ``warnings`` is first accessed.
     """
 
     __slots__ = ("_later", "_warnings", "notes")
@@ -47,7 +47,7 @@ class LoadReport:
     ) -> None:
         self._warnings = tuple(warnings)
         self._later = later
-        self.notes = tuple(notes)  # decisions that need no attention: the unit chosen, say
+        self.notes = tuple(notes)  # decisions for information only, such as the choice of the unit
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ class LoadReport:
         return self._warnings
 
     def adding(self, *warnings: str, notes: Iterable[str] = ()) -> LoadReport:
-        """Return the report with more warnings and notes at its end."""
+        """Return a report with further warnings and notes appended."""
         return LoadReport((*self._warnings, *warnings), (*self.notes, *notes), later=self._later)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -70,7 +70,7 @@ class LoadReport:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Contacts:
-    """Which named points touch the ground or an object, frame by frame."""
+    """Flags of the named points that touch the ground or an object, frame by frame."""
 
     names: tuple[str, ...]  # (K,) for example "left_heel", "left_toe", "right_hand"
     active: BoolArray  # (F, K)
@@ -137,7 +137,7 @@ class Motion:
 
     @property
     def num_frames(self) -> int:
-        """How many frames the clip has."""
+        """Number of frames."""
         return len(self.root_positions)
 
     @property
@@ -164,20 +164,20 @@ class Motion:
         size: int = 4096,
         shift: FloatArray | None = None,
     ) -> FloatArray:
-        """Rows ``(F, ...)`` that a function makes of the joint frames, a block of frames at a time.
+        """Apply a function to the joint frames, one block of frames at a time; returns rows ``(F, ...)``.
 
-        The result is that of ``compute(*self.joint_frames())``, without joint frames of the whole clip in memory.
-        A ``shift`` ``(F, 3)`` [m] is added to the joint origins first.
+        Equal to ``compute(*self.joint_frames())``, without the joint frames of the whole clip in memory. A ``shift``
+        ``(F, 3)`` [m] is added to the joint origins first.
         """
         rows = np.zeros(0)
         for part in split_blocks(self.num_frames, size):
             moving = None if self.translations is None else self.translations[part]
-            origins, turns = joint_frames(self.skeleton, self.root_positions[part], self.rotations.wxyz[part], moving)
-            made = compute(origins if shift is None else origins + shift[part, None], turns)
-            if len(made) == self.num_frames:
-                return made
-            rows = rows if part.start else np.empty((self.num_frames, *made.shape[1:]), made.dtype)
-            rows[part] = made
+            origins, frames = joint_frames(self.skeleton, self.root_positions[part], self.rotations.wxyz[part], moving)
+            block = compute(origins if shift is None else origins + shift[part, None], frames)
+            if len(block) == self.num_frames:
+                return block
+            rows = rows if part.start else np.empty((self.num_frames, *block.shape[1:]), block.dtype)
+            rows[part] = block
         return rows
 
     @overload
@@ -206,7 +206,7 @@ class Motion:
         return Pose(self.skeleton, self.root_positions[index], self.rotations[index])
 
     def edited_source(self) -> Source | None:
-        """Return the source for a changed copy: the conventions of the file stay, its channel values do not."""
+        """Return the source of an edited copy, with the conventions of the file but without its channel values."""
         return None if self.source is None else replace(self.source, channels=None, dropped=None)
 
     def __len__(self) -> int:
@@ -216,10 +216,10 @@ class Motion:
         return (self[i] for i in range(self.num_frames))
 
     def _repr_html_(self) -> str:
-        """Film strip and facts, for notebooks; pictures are drawn two floors up, so they are looked for by name."""
+        """Film strip and facts, for notebooks; the picture room lies above this one and is imported by name."""
         try:
             return str(getattr(import_module("marey.picture"), "motion_html")(self))  # noqa: B009  found by its name
-        except Exception:  # a cell that only shows a motion never fails
+        except Exception:  # displaying a motion never fails a notebook cell
             return f"<pre>{escape(repr(self))}</pre>"
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Joining clips end to end, and mirroring: the same motion with left and right exchanged."""
+"""Concatenation, cross-fades and mirroring of clips."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from marey.motion.layers import mix_motions
 from marey.motion.placement import headings, pelvis_positions, place
 from marey.skeleton import NO_PARENT, RoleMap, Skeleton, role_map, t_pose, tree_difference
 
-SAME_OFFSET_M = 1e-6  # [m] skeletons whose joints differ by less are the same; file round trips stay below
+SAME_OFFSET_M = 1e-6  # [m] skeletons whose offsets differ by less are equal; file round trips stay below
 
 
 def concatenate(motions: Sequence[Motion], *, align: bool = False) -> Motion:
@@ -23,8 +23,8 @@ def concatenate(motions: Sequence[Motion], *, align: bool = False) -> Motion:
 
     Args:
         motions: at least one.
-        align: place each clip so that it goes on from the one before: its first root is one step of the last speed
-            ahead of the last root, facing the same way. Heights are kept.
+        align: place each clip so that it continues the previous one: its first root is one step at the last velocity
+            ahead of the last root, with the same heading. Heights are kept.
 
     Raises:
         InputError: nothing was given, or a clip has another skeleton or rate; the message says what differs.
@@ -47,7 +47,7 @@ def concatenate(motions: Sequence[Motion], *, align: bool = False) -> Motion:
             x, _, z = before.root_positions[-1] + step
             motion = place(motion, (x, z), float(headings(before)[-1]))
         parts.append(motion)
-    # One clip with moving offsets gives them to all
+    # If one clip has moving offsets, the result has them for all frames
     moving: list[FloatArray] = []
     if any(part.translations is not None for part in parts):
         for part in parts:
@@ -67,7 +67,7 @@ def concatenate(motions: Sequence[Motion], *, align: bool = False) -> Motion:
 
 
 def skeleton_difference(a: Skeleton, b: Skeleton) -> str | None:
-    """Say the first thing in which two skeletons differ, or ``None``."""
+    """Describe the first difference between two skeletons, or return ``None``."""
     difference = tree_difference(a, b)
     if difference:
         return difference
@@ -87,19 +87,19 @@ _OTHER = dict(_PAIRS) | {right: left for left, right in _PAIRS}
 
 
 def mirror(motion: Motion, roles: RoleMap | None = None) -> Motion:
-    r"""Reflect a clip in the world's plane x = 0 and exchange left and right.
+    r"""Reflect a clip in the world's plane x = 0 and swap left and right.
 
     With :math:`S = \mathrm{diag}(-1,1,1)`, :math:`j^*` the joint opposite to :math:`j` and :math:`W_j` its world
     rotation in the T-pose of :func:`marey.skeleton.t_pose`, world rotations become
 
     .. math:: G'_j = S\,G_{j^*} S\,C_j, \qquad C_j = S\,W_{j^*}^{-1} S\,W_j
 
-    so what is turned away from the T-pose on one side is turned the other way on the other side. :math:`C_j` is the
-    identity where the rest pose is symmetric; it is what makes skeletons work whose two arms both point along +X at
-    rest, or whose two legs were measured a little different. Mirroring twice gives the clip back.
+    so a rotation away from the T-pose on one side becomes the mirrored rotation on the other. :math:`C_j` is the
+    identity for a symmetric rest pose; it covers skeletons whose arms both point along +X at rest, or whose legs were
+    measured slightly differently. Mirroring twice restores the clip.
 
-    Joints are paired by role, then by name (``LeftArm``, ``l_arm``, ``arm.L``), then by place in the tree; the rest
-    stay on their own side, and a note in the load report names them. Contacts change sides too.
+    Joints are paired by role, then by name (``LeftArm``, ``l_arm``, ``arm.L``), then by position in the tree; the rest
+    stay on their side, and a note in the load report names them. Contacts change sides too.
 
     Args:
         motion: any clip.
@@ -110,13 +110,13 @@ def mirror(motion: Motion, roles: RoleMap | None = None) -> Motion:
     opposite, alone = opposite_joints(skeleton, roles)
     # C_j, batch (J,); the root's parent, the world, has none
     W = t_pose(skeleton, roles).joint_rotations()
-    turns = SO3(W[opposite].inverse().wxyz * FLIP) @ W
-    own = SO3(motion.rotations.wxyz[:, opposite] * FLIP)
+    corrections = SO3(W[opposite].inverse().wxyz * FLIP) @ W
+    reflected = SO3(motion.rotations.wxyz[:, opposite] * FLIP)
     parents = np.where(skeleton.parents == NO_PARENT, 0, skeleton.parents)
-    above = SO3(np.where((skeleton.parents == NO_PARENT)[:, None], SO3.identity(1).wxyz, turns.wxyz[parents]))
+    above = SO3(np.where((skeleton.parents == NO_PARENT)[:, None], SO3.identity(1).wxyz, corrections.wxyz[parents]))
     moving, contacts = motion.translations, motion.contacts
     if contacts is not None:
-        # The flags of a point are those of its opposite; without one the point itself changes its name
+        # A point takes the flags of its opposite; if there is none, the point is renamed
         names = tuple(other_side(name) for name in contacts.names)
         if set(names) == set(contacts.names):
             contacts = Contacts(contacts.names, contacts.active[:, [names.index(name) for name in contacts.names]])
@@ -126,7 +126,7 @@ def mirror(motion: Motion, roles: RoleMap | None = None) -> Motion:
     return replace(
         motion,
         root_positions=motion.root_positions * MIRROR,
-        rotations=above.inverse() @ own @ turns,
+        rotations=above.inverse() @ reflected @ corrections,
         contacts=contacts,
         translations=None if moving is None else above.inverse() @ (moving[:, opposite] * MIRROR),
         source=motion.edited_source(),
@@ -145,12 +145,11 @@ def opposite_joints(skeleton: Skeleton, roles: RoleMap | None = None) -> tuple[I
     alone: list[str] = []
     for joint, name in enumerate(skeleton.names):
         if opposite[joint] < 0:
-            # An initial l or r counts as well where the other name exists: lfingers, rfingers
-            called = skeleton.names[joint]
-            guess = _OTHER.get(called[:1], called[:1]) + called[1:]
-            called = guess if other_side(called) == called and guess in skeleton.names else other_side(called)
-            if called != skeleton.names[joint]:
-                found = skeleton.names.index(called) if called in skeleton.names else joint
+            # An initial l or r counts too if the other name exists: lfingers, rfingers
+            guess = _OTHER.get(name[:1], name[:1]) + name[1:]
+            partner = guess if other_side(name) == name and guess in skeleton.names else other_side(name)
+            if partner != name:
+                found = skeleton.names.index(partner) if partner in skeleton.names else joint
                 other = found if opposite[found] < 0 else joint
             else:
                 parent = int(skeleton.parents[joint])
@@ -169,19 +168,19 @@ def opposite_joints(skeleton: Skeleton, roles: RoleMap | None = None) -> tuple[I
 
 
 def other_side(name: str) -> str:
-    """Name with its first left or right exchanged: ``left_heel``, ``RightArm``, ``lThigh``, ``hand.L``."""
+    """Return a name with its first left or right swapped: ``left_heel``, ``RightArm``, ``lThigh``, ``hand.L``."""
     if _SIDE.search(name):
         return _SIDE.sub(lambda found: _OTHER.get(found[0], found[0]), name, count=1)
     return _INITIAL.sub(lambda found: _OTHER[found[0]], name, count=1)
 
 
 def join_motions(first: Motion, second: Motion, blend_s: float) -> Motion:
-    """Let one clip go over into another of the same joints and rate within a time.
+    """Cross-fade from one clip to another of the same joints and rate.
 
     Args:
-        first: is left over its last ``blend_s``.
-        second: goes on where the first one is then, and faces as it does.
-        blend_s: length of the cross-fade [s]; 0 puts one behind the other.
+        first: fades out over its last ``blend_s``.
+        second: is placed to continue the first clip, with the same heading.
+        blend_s: duration of the cross-fade [s]; 0 concatenates the clips.
     """
     overlap = min(round(blend_s * first.rate_hz), first.num_frames - 1, second.num_frames - 1)
     if overlap < 1:

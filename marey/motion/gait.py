@@ -16,14 +16,14 @@ from marey.skeleton import RoleMap, role_map
 
 SMOOTHING_HZ: Final = 6.0
 HEADING_HZ: Final = 0.8
-WALKING_MPS: Final = 0.3  # slower is standing or a treadmill: the heading is that of the pelvis, not of its path
-PROMINENCE_M: Final = 0.12  # a strike reaches this much further forward than the foot passes back to
+WALKING_MPS: Final = 0.3  # below, on a treadmill or in a stand, the heading is that of the pelvis, not of its path
+PROMINENCE_M: Final = 0.12  # least forward excursion of a strike over the adjacent minima
 SPACING_S: Final = 0.3
-TOGETHER_S: Final = 0.1  # strikes of both feet this near are one step
-SWING_M: Final = 0.12  # a foot that did not move this far in the half second before has not struck: the body swayed
+TOGETHER_S: Final = 0.1  # strikes of both feet within this time are one step
+SWING_M: Final = 0.12  # least movement of a foot in the half second before its strike; less is sway of the body
 SWING_S: Final = 0.5
 CYCLE_S: Final = (0.4, 2.2)
-OPPOSITE_PART: Final = (0.42, 0.58)  # where in the cycle the other foot strikes
+OPPOSITE_PART: Final = (0.42, 0.58)  # fraction of the cycle at which the other foot strikes
 STRAIGHTNESS: Final = 0.985  # chord over path
 MAX_TURN_RAD: Final = float(np.deg2rad(20.0))
 SIDES: Final = ("left", "right")
@@ -58,16 +58,16 @@ def foot_strikes(motion: Motion, roles: RoleMap | None = None) -> dict[str, IntA
 
     .. math:: f_{side}(t) = (x_{ankle} - x_{root}) \cdot d(t)
 
-    with :math:`d` the direction of travel; strikes are its peaks of at least 0.12 m, 0.3 s apart ([Glardon2005]_ §3.1
-    cuts by hand; this stands in for it). It works on the ground and on a treadmill. Feet that the skeleton lacks have
-    no strikes.
+    with :math:`d` the direction of travel; strikes are its peaks of at least 0.12 m, 0.3 s apart. This replaces the
+    manual segmentation of [Glardon2005]_ §3.1 and works on the ground and on a treadmill. Feet that the skeleton lacks
+    have no strikes.
     """
     roles = role_map(motion.skeleton) if roles is None else roles
     return _find_strikes(motion, roles, _travel_headings(motion, roles))[0]
 
 
 def gait_cycles(motion: Motion, roles: RoleMap | None = None) -> tuple[GaitCycle, ...]:
-    """Regular, straight walking or running cycles of both feet, in the order in which they start.
+    """Regular, straight walking or running cycles of both feet, in order of their start.
 
     A pair of strikes of one foot is a cycle if it takes 0.4 to 2.2 s, the other foot strikes exactly once, at 42 to
     58 % of it, and over ground its path is straight (chord over path at least 0.985) and turns at most 20°.
@@ -93,13 +93,13 @@ def gait_cycles(motion: Motion, roles: RoleMap | None = None) -> tuple[GaitCycle
         chord = path[-1] - path[0]
         speed = float(np.hypot(*chord)) / duration
         if speed < WALKING_MPS:
-            # On a treadmill: the belt carries a standing foot back, so the median of its backward speed is the belt's
+            # On a treadmill the belt carries a standing foot back; the median backward speed is that of the belt
             yaw = float(np.median(heading[start : stop + 1]))
             back = -np.diff(ahead[side][start : stop + 1]) * motion.rate_hz
             belt = float(np.median(back[back > 0.0])) if (back > 0.0).any() else 0.0
             cycles.append(GaitCycle(side, start, stop, opposite, duration, belt, yaw, is_treadmill=True))
             continue
-        # Over ground: the path, without the sway within a step, is straight and turns little
+        # Over ground the path, without the sway within a step, must be straight
         smooth = _smooth_track(path, motion.rate_hz, 2.0 / duration)
         length = float(np.hypot(*np.diff(smooth, axis=0).T).sum())
         turn = (float(heading[stop] - heading[start]) + np.pi) % (2.0 * np.pi) - np.pi
@@ -121,7 +121,7 @@ def cadence(motion: Motion, roles: RoleMap | None = None) -> float:
 
 
 def _find_strikes(motion: Motion, roles: RoleMap, yaw: FloatArray) -> tuple[dict[str, IntArray], dict[str, FloatArray]]:
-    """Strikes by side, and how far each ankle is ahead of the root ``(F,)`` [m] in the direction of travel ``yaw``."""
+    """Strikes by side, and the distance ``(F,)`` [m] of each ankle ahead of the root in the direction ``yaw``."""
     spacing = max(1, round(SPACING_S * motion.rate_hz))
     window = max(1, round(SWING_S * motion.rate_hz))
     positions = _smooth_track(motion.joint_positions(), motion.rate_hz, SMOOTHING_HZ)[..., [0, 2]]
@@ -156,11 +156,11 @@ def _smooth_track(values: FloatArray, rate_hz: float, cutoff_hz: float) -> Float
 
 
 def find_peaks(values: FloatArray, prominence: float, spacing: int) -> IntArray:
-    """Frames of local maxima that stand out by ``prominence`` on both sides, the higher first where two are close."""
+    """Frames of local maxima of at least ``prominence``; of two within ``spacing``, the higher is kept."""
     rising = np.diff(values) > 0.0
     peaks: list[int] = []
     for peak in np.flatnonzero(rising[:-1] & ~rising[1:]) + 1:
-        # Prominence: height above the higher of the two valleys that part the peak from higher values
+        # Prominence: height above the higher of the two minima that separate the peak from higher values
         higher = np.flatnonzero(values > values[peak])
         left, right = higher[higher < peak], higher[higher > peak]
         before = values[left[-1] if len(left) else 0 : peak + 1]

@@ -19,7 +19,7 @@ MAX_KEYS = 10_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyFrames:
-    """Poses of one skeleton at times; every edit returns a new set, so that undo is keeping the old one."""
+    """Poses of one skeleton at given times. Edits return a new set, so undo only needs to keep the old one."""
 
     skeleton: Skeleton
     poses: Mapping[float, Pose] = field(default_factory=dict[float, Pose])  # time [s] -> pose, in order of time
@@ -41,7 +41,7 @@ class KeyFrames:
         return tuple(self.poses)
 
     def with_key(self, time_s: float, pose: Pose) -> KeyFrames:
-        """Set a key, replacing one that is there."""
+        """Set a key; an existing key at this time is replaced."""
         return replace(self, poses={**self.poses, float(time_s): pose})
 
     def without_key(self, time_s: float) -> KeyFrames:
@@ -50,13 +50,13 @@ class KeyFrames:
         return replace(self, poses={t: pose for t, pose in self.poses.items() if t != time_s})
 
     def moved(self, time_s: float, to_s: float) -> KeyFrames:
-        """Move a key to another time; a key that is already there is replaced."""
+        """Move a key to another time; an existing key there is replaced."""
         self._check(time_s)
         others = {t: pose for t, pose in self.poses.items() if t not in (time_s, to_s)}
         return replace(self, poses={**others, float(to_s): self.poses[time_s]})
 
     def pose_at(self, time_s: float) -> Pose:
-        r"""The pose at any time: between two keys :math:`R_a \exp(u \log(R_a^{-1} R_b))`, held outside them.
+        r"""Return the pose at any time: between two keys :math:`R_a \exp(u \log(R_a^{-1} R_b))`, held outside them.
 
         Root positions are interpolated linearly ([Engell2012]_ §5).
         """
@@ -90,20 +90,20 @@ class KeyFrames:
             )
 
 
-SAME_TURN_RAD = 1e-7  # [rad] joints of a pose that turn by less are not keyed; above the rounding of a logarithm
-SAME_PLACE_M = 1e-7  # [m] likewise of the root
+SAME_ANGLE_RAD = 1e-7  # [rad] smaller changes of a joint are not keyed; above the rounding of a logarithm
+SAME_POSITION_M = 1e-7  # [m] the same for the root
 AXES = ("x", "y", "z")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerKey:
-    """Change of one joint at one time, on top of what is below the layer."""
+    """Change of one joint at one time, relative to the layers below."""
 
     time_s: float
     joint: str
-    rotation: FloatArray | None = None  # (4,) wxyz, turn in the joint's own frame
-    offset: FloatArray | None = None  # (3,) [m] in world, of the root alone
-    # Slopes of the curve's x, y, z [rad/s or m/s], where they are not left to the neighbours
+    rotation: FloatArray | None = None  # (4,) wxyz, in the joint's frame
+    offset: FloatArray | None = None  # (3,) [m] in world, for the root only
+    # Prescribed slopes of x, y, z [rad/s or m/s]; other slopes follow from the adjacent keys
     slope: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def __post_init__(self) -> None:
@@ -122,7 +122,7 @@ class LayerKey:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layer:
-    """Keys with a weight; a mask names the joints that count, an empty one all."""
+    """Keys with a weight; a mask restricts the layer to some joints, an empty mask does not."""
 
     keys: tuple[LayerKey, ...] = ()
     weight: float = 1.0
@@ -145,7 +145,7 @@ class Layer:
 
 
 def _interpolate(values: dict[float, tuple[FloatArray, LayerKey]], times: FloatArray) -> FloatArray:
-    """Cubics through the values, held before the first key and after the last one; monotone where no slope is given."""
+    """Cubics through the values, constant before the first key and after the last; monotone unless a slope is given."""
     at = np.array(sorted(values))
     rows = np.stack([values[time][0] for time in at.tolist()])
     if len(at) == 1:
@@ -163,17 +163,17 @@ def _interpolate(values: dict[float, tuple[FloatArray, LayerKey]], times: FloatA
 
 
 def apply_layers(motion: Motion, layers: Sequence[Layer]) -> Motion:
-    r"""Put additive layers over a clip, in order.
+    r"""Apply additive layers to a clip, in order.
 
     .. math:: R'_j(t) = R_j(t)\prod_\ell \exp\big(w_\ell\,\phi_{\ell j}(t)\big), \qquad
               p'(t) = p(t) + \sum_\ell w_\ell\,o_\ell(t)
 
-    where :math:`\phi` runs through the logarithms of a layer's keys by monotone cubics (Fritsch and Carlson), so that
-    nothing swings past a key whose slope is not given. Joints that no layer keys keep their bits.
+    where :math:`\phi` interpolates the logarithms of a layer's keys by monotone cubics (Fritsch and Carlson), which do
+    not overshoot keys without a prescribed slope. Joints without keys keep their values bit for bit.
 
     Args:
         motion: any clip.
-        layers: with weights, 0 for none of it and 1 for all.
+        layers: with weights from 0 (no effect) to 1 (full effect).
 
     Raises:
         InputError: an offset of a joint that is not the root, a weight that is not a number.
@@ -193,16 +193,16 @@ def apply_layers(motion: Motion, layers: Sequence[Layer]) -> Motion:
 
 
 def key_pose(layer: Layer, shown: Motion, pose: Pose, time_s: float, *, around_s: float | None = None) -> Layer:
-    r"""Set keys so that a clip whose last layer this is shows a pose at a time.
+    r"""Set keys so that a clip with this as its last layer shows a given pose at a given time.
 
-    With :math:`R` shown and :math:`Q` wanted the key becomes :math:`\log(\exp(w\phi)\,R^{-1}Q)/w`.
+    With :math:`R` the shown and :math:`Q` the desired rotation, the key becomes :math:`\log(\exp(w\phi)\,R^{-1}Q)/w`.
 
     Args:
-        layer: the last one of the clip's; its weight is not zero.
-        shown: the clip with all layers.
-        pose: of the same skeleton.
-        time_s: where the key stands; the nearest frame is changed.
-        around_s: keys of the present values this far to both sides limit the change; none by default.
+        layer: the last layer of the clip, with a weight other than zero.
+        shown: the clip with all layers applied.
+        pose: desired pose, of the same skeleton.
+        time_s: time of the key; the nearest frame is changed.
+        around_s: distance of keys with the present values on both sides, which limit the change; none by default.
 
     Raises:
         InputError: a weight of zero, or a pose of other joints.
@@ -216,20 +216,20 @@ def key_pose(layer: Layer, shown: Motion, pose: Pose, time_s: float, *, around_s
     sides = () if around_s is None else (instant - around_s, instant + around_s)
     here = layer.tracks(shown.skeleton, np.array([instant, *sides]))
     nothing = np.zeros((1 + len(sides), 3))
-    turns = (shown.rotations[frame].inverse() @ pose.rotations).log()
+    vectors = (shown.rotations[frame].inverse() @ pose.rotations).log()
     keys = list(layer.keys)
     changes: list[tuple[str, str, FloatArray]] = []
-    for j in np.flatnonzero(np.linalg.norm(turns, axis=-1) > SAME_TURN_RAD):
+    for j in np.flatnonzero(np.linalg.norm(vectors, axis=-1) > SAME_ANGLE_RAD):
         name = shown.skeleton.names[j]
         now = here.get((name, "rotation"), nothing)
-        wanted = (SO3.exp(layer.weight * now[0]) @ SO3.exp(turns[j])).log() / layer.weight
+        wanted = (SO3.exp(layer.weight * now[0]) @ SO3.exp(vectors[j])).log() / layer.weight
         changes.append((name, "rotation", np.vstack([wanted, now[1:]])))
     moved = pose.root_position - shown.root_positions[frame]
-    if np.linalg.norm(moved) > SAME_PLACE_M:
+    if np.linalg.norm(moved) > SAME_POSITION_M:
         now = here.get((shown.skeleton.names[0], "offset"), nothing)
         changes.append((shown.skeleton.names[0], "offset", np.vstack([now[0] + moved / layer.weight, now[1:]])))
     for name, kind, rows in changes:
-        # The key at the instant; the present values beside it, where no key stands between
+        # The key at the instant, and the present values on both sides unless there is a key in between
         low, high = (-np.inf, np.inf) if around_s is None else (instant - around_s, instant + around_s)
         own = [k for k in keys if k.joint == name and (k.rotation is None) == (kind == "offset")]
         taken = [k.time_s for k in own]
@@ -250,13 +250,13 @@ def _make_key(time_s: float, joint: str, kind: str, row: FloatArray) -> LayerKey
 
 
 def mix_motions(motion: Motion, other: Motion, weights: ArrayLike) -> Motion:
-    """Go over from one clip to another of the same joints and length, frame by frame.
+    """Interpolate between two clips of the same joints and length, frame by frame.
 
     Args:
-        motion: what weight 0 gives, bit for bit.
-        other: what weight 1 gives, bit for bit.
-        weights: ``(F,)``, from 0 to 1; rotations go along slerps, places along lines, contacts and bones that change
-            their length are those of the nearer clip.
+        motion: the result at weight 0, bit for bit.
+        other: the result at weight 1, bit for bit.
+        weights: ``(F,)``, from 0 to 1; rotations are interpolated by slerp and positions linearly, contacts and bones
+            of variable length are taken from the nearer clip.
 
     Raises:
         InputError: other joints, rates or lengths, or weights outside 0 to 1.
@@ -271,7 +271,7 @@ def mix_motions(motion: Motion, other: Motion, weights: ArrayLike) -> Motion:
     roots = np.where(is_other[:, None], other.root_positions, motion.root_positions)
     wxyz = np.where(is_other[:, None, None], other.rotations.wxyz, motion.rotations.wxyz)
     if between.any():
-        # Only frames between the two are computed: the others keep their bits
+        # Frames at weight 0 or 1 are copied, so that they stay equal bit for bit
         a, b = SO3(motion.rotations.wxyz[between]), SO3(other.rotations.wxyz[between])
         wxyz[between] = (a @ SO3.exp(w[between, None, None] * (a.inverse() @ b).log())).wxyz
         p, q = motion.root_positions[between], other.root_positions[between]

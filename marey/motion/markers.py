@@ -1,4 +1,4 @@
-"""What a laboratory records: markers, with a mask for what the cameras did not see; analog channels; force plates."""
+"""Laboratory recordings: markers with a mask of visibility, analog channels, force plates."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _VOLTS = re.compile(r"^\s*(m|u|µ|micro|milli)?\s*v(olts?)?\s*$", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AnalogTracks:
-    """C channels sampled together, in the units that the file names."""
+    """C channels with a common clock, in the units of the file."""
 
     names: tuple[str, ...]  # (C,) unique
-    units: tuple[str, ...]  # (C,) as written in the file; empty where it says nothing
+    units: tuple[str, ...]  # (C,) as written in the file; empty if unknown
     rate_hz: float  # samples per second
     values: FloatArray  # (N, C)
     start_s: float = 0.0  # [s] time of the first sample on the clock of the capture
@@ -32,12 +32,12 @@ class AnalogTracks:
 
     @property
     def num_samples(self) -> int:
-        """How many samples each channel has."""
+        """Number of samples per channel."""
         return len(self.values)
 
     @property
     def muscles(self) -> tuple[str, ...]:
-        """Channels of muscle activity (EMG): measured in volts or called so, and not those of a plate."""
+        """Channels of muscle activity (EMG): in volts or named so, except channels of force plates."""
         named = zip(self.names, self.units, strict=True)
         return tuple(
             name
@@ -56,13 +56,13 @@ class AnalogTracks:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ForcePlate:
-    """What one plate measured, in world axes; forces act on the body, so they push up."""
+    """Recording of one force plate in world axes; forces act on the body and therefore point up."""
 
     kind: int  # C3D's type: 1 centre of pressure, 2 six components, 3 eight sensors, 4 with a calibration matrix
     corners: FloatArray  # (4, 3) [m] of its surface
     rate_hz: float  # samples per second
     forces: FloatArray  # (N, 3) [N]
-    places: FloatArray  # (N, 3) [m] centre of pressure; the middle of the plate where it is not loaded
+    places: FloatArray  # (N, 3) [m] centre of pressure; the centre of the plate while unloaded
     moments: FloatArray  # (N, 3) [N m] about the centre of pressure
     start_s: float = 0.0  # [s] time of the first sample on the clock of the capture
 
@@ -78,7 +78,7 @@ class ForcePlate:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Markers:
-    """Points seen by cameras. Where ``valid`` is false the position is zero and means nothing; it is never a NaN."""
+    """Points seen by cameras. If ``valid`` is false the position is zero and meaningless; it is never a NaN."""
 
     names: tuple[str, ...]  # (M,) unique
     rate_hz: float  # frames per second
@@ -112,12 +112,12 @@ class Markers:
 
     @property
     def num_frames(self) -> int:
-        """How many frames there are."""
+        """Number of frames."""
         return len(self.valid)
 
     @property
     def num_markers(self) -> int:
-        """How many markers there are."""
+        """Number of markers."""
         return len(self.names)
 
     @property
@@ -126,28 +126,28 @@ class Markers:
         return max(self.num_frames - 1, 0) / self.rate_hz
 
     def track(self, name: str) -> tuple[FloatArray, BoolArray]:
-        """Positions ``(F, 3)`` [m] of one marker and where it was seen ``(F,)``."""
+        """Return the positions ``(F, 3)`` [m] and the visibility ``(F,)`` of one marker."""
         if name not in self.names:
             raise UnknownNameError("marker", name, f"'{self.name}'", self.names)
         index = self.names.index(name)
         return self.positions[:, index], self.valid[:, index]
 
     def fill_gaps(self, max_gap_s: float = 0.1, *, method: str = "spline") -> Markers:
-        """Fill gaps between two sightings that are not longer than ``max_gap_s`` [s]; longer ones stay masked.
+        """Fill gaps of at most ``max_gap_s`` [s] between two sightings; longer gaps stay masked.
 
         Args:
-            max_gap_s: longest gap that is filled, 0.1 s by default.
+            max_gap_s: longest gap to fill.
             method: ``"linear"``, or ``"spline"``: a cubic through all sightings of the marker.
 
         Raises:
-            InputError: the method has another name.
+            InputError: the method is unknown.
         """
         if method not in ("linear", "spline"):
             raise InputError(f"gap filling method '{method}'", "Use 'linear' or 'spline'")
         max_frames = int(max_gap_s * self.rate_hz + 1e-9)
         positions, valid = self.positions.copy(), self.valid.copy()
         for m in range(self.num_markers):
-            # Frames of gaps that are short enough and have a sighting on either side
+            # Frames of short gaps with a sighting on either side
             gaps = np.zeros(self.num_frames, dtype=np.bool_)
             seen = np.flatnonzero(self.valid[:, m])
             for before, after in pairwise(seen):

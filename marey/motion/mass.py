@@ -1,6 +1,6 @@
-"""Centre of mass of the body, from published segment masses.
+"""Centre of mass of the body from published segment masses.
 
-Shares, centres and radii of gyration of body segments stand in one table that all masses come from.
+One table of mass fractions, centres and radii of gyration is the source of all masses in marey.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ class BodySegment:
 
     name: str
     share: float  # mass over the mass of the body
-    near: tuple[str, ...]  # it starts in the middle of these landmarks
-    far: tuple[str, ...]
-    along: float  # where its centre lies, from near (0) to far (1)
+    near: tuple[str, ...]  # proximal end: midpoint of these landmarks
+    far: tuple[str, ...]  # distal end
+    along: float  # position of the centre of mass, from near (0) to far (1)
     radii: Radii
-    length: float | None = None  # [stature] what the radii refer to, if it is not the way from near to far
+    length: float | None = None  # [stature] reference of the radii, if it is not the distance from near to far
 
 
 @dataclass(frozen=True, slots=True)
 class TrunkPart:
-    """A piece of the trunk, for bodies that bend: places and lengths are parts of the way mid-shoulder to mid-hip."""
+    """A segment of a flexible trunk; lengths are fractions of the line from mid-shoulder to mid-hip."""
 
     name: str
     share: float  # mass over the mass of the body
-    along: float  # where its centre lies, from the shoulders (0) to the hips (1)
-    length: float  # what the radii refer to
+    along: float  # position of the centre of mass, from the shoulders (0) to the hips (1)
+    length: float  # reference of the radii
     radii: Radii
 
 
@@ -109,7 +109,7 @@ _DELEVA: Final = MassTable(
 )
 # Shares, centres and transverse radii of [Winter2009]_ table 4.1 (Dempster's cadavers). The table has no radius about
 # the long axis, none for the trunk, and ends head and hand at the ear canal and at a knuckle, which skeletons lack:
-# there the values above stand.
+# for these the values above are used.
 _WINTER: Final = MassTable(
     "winter2009",
     "Winter 2009 table 4.1, after Dempster",

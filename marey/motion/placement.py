@@ -27,17 +27,17 @@ from marey.skeleton import (
 )
 
 UP = np.array([0.0, 1.0, 0.0])
-SAMPLED_FRAMES: Final = 24  # enough to see how a body stands
+SAMPLED_FRAMES: Final = 24  # sufficient to assess the posture of a clip
 _ACROSS = (("left_hip", "right_hip"), ("left_shoulder", "right_shoulder"))
 
 
 def headings(motion: Motion, roles: RoleMap | None = None) -> FloatArray:
     r"""Yaw of the facing direction ``(F,)`` [rad]: 0 is +Z, positive towards +X, continuous in time.
 
-    The body's left is the mean of right-to-left vectors between the hips and between the shoulders, and it faces
-    across that: :math:`f = \ell \times e_y`, which is level, so it holds for a body bent forward or lying on its front.
-    While the line of hips and shoulders is nearly vertical (a cartwheel, lying on a side) the yaw is interpolated.
-    Without such roles the root's own +Z axis is used.
+    The body's left :math:`\ell` is the mean of the right-to-left vectors between hips and between shoulders, and it
+    faces :math:`f = \ell \times e_y`, which is level, so the yaw is defined for a body bent forward or lying on its
+    front. While :math:`\ell` is nearly vertical (a cartwheel, lying on a side) the yaw is interpolated. A skeleton
+    without these roles faces the +Z axis of its root.
     """
     roles = role_map(motion.skeleton) if roles is None else roles
     pairs = [(roles[a], roles[b]) for a, b in _ACROSS if a in roles and b in roles]
@@ -48,7 +48,7 @@ def headings(motion: Motion, roles: RoleMap | None = None) -> FloatArray:
         across = lines.sum(axis=1)
     else:
         across = motion.rotations[:, 0] @ np.array([1.0, 0.0, 0.0])
-    # Only frames in which that line is level enough tell the yaw
+    # Only frames in which that line is nearly level define the yaw
     level = np.hypot(across[:, 0], across[:, 2])
     sure = level > 0.3 * np.linalg.norm(across, axis=1)
     if not sure.any():
@@ -65,13 +65,13 @@ def place(
     *,
     frame: int = 0,
 ) -> Motion:
-    """Move a clip on the ground so that at ``frame`` its pelvis is at ``position`` and its body faces ``heading``.
+    """Move a clip over the ground so that at ``frame`` its pelvis is at ``position`` and its body faces ``heading``.
 
     Args:
         motion: any clip.
-        position: ``(x, z)`` [m]; where it is by default.
-        heading: yaw [rad], 0 is +Z, positive towards +X; as it is by default.
-        frame: which frame is placed; negative counts from the end.
+        position: ``(x, z)`` [m]; unchanged by default.
+        heading: yaw [rad], 0 is +Z, positive towards +X; unchanged by default.
+        frame: reference frame; negative numbers count from the end.
     """
     if not -motion.num_frames <= frame < motion.num_frames:
         raise InputError(f"frame {frame} of a motion of {motion.num_frames} frames")
@@ -82,7 +82,7 @@ def place(
 
 
 def transform_motion(motion: Motion, turn_rad: float, here: FloatArray, there: FloatArray) -> Motion:
-    """Turn a clip by ``turn_rad`` about the vertical through ``here`` and carry ``here`` to ``there`` (3,) [m]."""
+    """Rotate a clip by ``turn_rad`` about the vertical through ``here`` and move ``here`` to ``there`` (3,) [m]."""
     R_turn = SO3.exp(turn_rad * UP)
     wxyz = motion.rotations.wxyz.copy()
     wxyz[:, 0] = (R_turn @ motion.rotations[:, 0]).wxyz
@@ -94,20 +94,20 @@ def transform_motion(motion: Motion, turn_rad: float, here: FloatArray, there: F
     )
 
 
-SLOW_MPS: Final = 0.3  # a point of a standing foot is slower, one of a swinging foot seldom
+SLOW_MPS: Final = 0.3  # points of standing feet are slower, points of swinging feet rarely
 SMOOTHING_HZ: Final = 10.0
-FLOOR_PERCENT: Final = 30.0  # of resting heights: below the middle, since feet also rest on stairs, seats and boxes
+FLOOR_PERCENT: Final = 30.0  # of resting heights: below the median, since feet also rest on stairs, seats and boxes
 HEAD_SHARE: Final = 0.890  # height of the head joint over stature, for a head without a tip: as in HUMAN
 
 
 def ground_height(motion: Motion) -> float:
     """Height of the floor [m], estimated for the whole clip.
 
-    The 30th percentile of the heights at which the lowest slow point of the feet (heels and balls) rests; a standing
-    foot is slow and most standing is done on the floor, so neither a few frames below it nor steps, seats and boxes
-    above it count for much. Without standing feet: the height below which the body comes in 2 % of the frames.
+    The 30th percentile of the heights of the lowest slow point of the feet (heels and balls). Standing feet are slow
+    and mostly on the floor, so the estimate is robust against a few frames below it and against steps, seats and boxes
+    above it. Without standing feet: the height below which the body descends in 2 % of the frames.
     """
-    # Heels and balls of the feet, smoothed; toe ends tremble too much in captures
+    # Smoothed heels and balls of the feet; toe ends are too noisy in captures
     feet = foot_points(motion.skeleton)
     steady = [k for k, name in enumerate(feet.names) if not name.endswith("toe_end")]
     points = feet.positions(*motion.joint_frames())[:, steady] if steady else motion.joint_positions()
@@ -133,15 +133,15 @@ def align_to_ground(motion: Motion) -> Motion:
 def standing_height(skeleton: Skeleton, roles: RoleMap | None = None) -> float:
     """Height from sole to crown [m] when the skeleton stands upright in the T-pose.
 
-    Where the head has no tip, or one that does not point up (a nose, say), the crown is put where the head joint of the
-    canonical human suggests.
+    If the head has no tip, or one that does not point up (such as a nose), the crown follows from the head joint by the
+    proportions of the canonical human.
     """
     roles = role_map(skeleton) if roles is None else roles
     pose = t_pose(skeleton, roles)
     positions, R_world_joint = pose.joint_positions(), pose.joint_rotations()
     soles = foot_points(skeleton, roles).positions(positions, R_world_joint)
     tips = positions + R_world_joint @ skeleton.tips
-    # The lowest point of the legs: nodes above the pelvis, props and skirts may be lower
+    # The lowest point of the legs alone, since nodes above the pelvis, props and skirts may be lower
     legs = np.zeros(skeleton.num_joints, dtype=bool)
     legs[[roles[role] for role in ("left_hip", "right_hip") if role in roles]] = True
     for j in range(1, skeleton.num_joints):
@@ -158,9 +158,9 @@ def standing_height(skeleton: Skeleton, roles: RoleMap | None = None) -> float:
 
 
 def assess_motion(motion: Motion) -> Anatomy:
-    """Judge the anatomy of a clip: by its rest pose, and by some of its frames where that says too little.
+    """Assess the anatomy of a clip by its rest pose, and by some of its frames if the rest pose is uninformative.
 
-    What the frames tell stays known of the skeleton: roles and the calibration pose rest on it.
+    The result is cached for the skeleton; its roles and calibration pose depend on it.
     """
     index = np.unique(np.linspace(0, motion.num_frames - 1, SAMPLED_FRAMES).astype(np.int64))
     moving = None if motion.translations is None else motion.translations[index]
@@ -169,7 +169,7 @@ def assess_motion(motion: Motion) -> Anatomy:
 
 
 def pelvis_positions(motion: Motion) -> FloatArray:
-    """Path ``(F, 3)`` [m] of the pelvis: of the root, unless a human hangs on nodes above it."""
+    """Path ``(F, 3)`` [m] of the pelvis, which is the root unless a human has nodes above the pelvis."""
     anatomy = assess_anatomy(motion.skeleton)
     if not anatomy.is_human or not anatomy.pelvis:
         return motion.root_positions
@@ -200,22 +200,22 @@ def contact_positions(motion: Motion) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RelativeRoot:
-    """Root motion of a clip with the ground path taken relative to the frame before ([Safonova2006]_ §4.2)."""
+    """Root motion of a clip with its ground path relative to the previous frame ([Safonova2006]_ §4.2)."""
 
     tilts: SO3  # (F,) root rotation without its yaw
     heights: FloatArray  # (F,) [m]
-    steps: FloatArray  # (F, 2) [m] ground displacement (x, z) in the heading of the frame before; first row zero
-    turns: FloatArray  # (F,) [rad] yaw change since the frame before; first zero
+    steps: FloatArray  # (F, 2) [m] ground displacement (x, z) in the heading of the previous frame; first row zero
+    turns: FloatArray  # (F,) [rad] yaw change since the previous frame; first zero
 
 
 def encode_relative_root(motion: Motion) -> RelativeRoot:
-    r"""Take the root apart: tilt, height, and ground step and turn relative to the frame before.
+    r"""Decompose the root motion into tilt, height, and ground step and yaw change relative to the previous frame.
 
     .. math:: \Delta\psi_t = \mathrm{wrap}(\psi_t - \psi_{t-1}), \qquad \Delta x_t = R(-\psi_{t-1})(x_t - x_{t-1})
 
-    The yaw :math:`\psi` is the twist of the root rotation about the vertical, not an Euler angle, so it is well
-    defined unless the root is upside down, where the yaw of the frame before is kept. [Safonova2006]_ §4.2 only says
-    "relative to the previous pose"; the formulas above make it exact.
+    The yaw :math:`\psi` is the twist of the root rotation about the vertical, not an Euler angle. It is undefined only
+    for a root that is upside down, where the yaw of the previous frame is kept. [Safonova2006]_ §4.2 states no formula
+    ("relative to the previous pose").
     """
     # Twist angles of the root about the vertical
     rotations = motion.rotations[:, 0]
@@ -237,7 +237,7 @@ def encode_relative_root(motion: Motion) -> RelativeRoot:
 def decode_relative_root(
     relative: RelativeRoot, position: Sequence[float] = (0.0, 0.0), yaw: float = 0.0
 ) -> tuple[FloatArray, SO3]:
-    """Root positions ``(F, 3)`` [m] and rotations ``(F,)`` again, from where and how turned the first frame is."""
+    """Recover root positions ``(F, 3)`` [m] and rotations ``(F,)`` from the position and yaw of the first frame."""
     yaws = yaw + np.cumsum(relative.turns)
     before = np.concatenate([[yaw], yaws[:-1]])
     ground = np.cumsum(_turn(relative.steps, before), axis=0) + frozen(position, 2, name="position")
@@ -246,7 +246,7 @@ def decode_relative_root(
 
 
 def _turn(vectors: FloatArray, yaw: FloatArray) -> FloatArray:
-    """Turn ground vectors ``(F, 2)`` in (x, z) by ``yaw`` about +Y."""
+    """Rotate ground vectors ``(F, 2)`` in (x, z) by ``yaw`` about +Y."""
     c, s = np.cos(yaw), np.sin(yaw)
     return np.stack([c * vectors[:, 0] + s * vectors[:, 1], -s * vectors[:, 0] + c * vectors[:, 1]], axis=-1)
 
@@ -259,14 +259,14 @@ def to_absolute(motion: Motion) -> SE3:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RelativeConfiguration:
-    r"""Joint rotations of bones that were placed one by one, and how far their joints came apart.
+    r"""Joint rotations of independently placed bones, and the separation of their joints.
 
     Absolute configurations :math:`SE(3)^{n+1}`, frames of the bones, let joints separate; relative ones,
     :math:`SE(3) \times SO(3)^n`, cannot, and compare poses up to a rigid motion. [Tournier2011]_ §4.1-4.3.
     """
 
     motion: Motion
-    separations: FloatArray  # (F, J) [m] between where a joint is on its bone and on the bone's parent; 0 for the root
+    separations: FloatArray  # (F, J) [m] between the joint's position on its bone and on the parent bone; 0 for the root
 
 
 def from_absolute(skeleton: Skeleton, T_world_joint: SE3, *, rate_hz: float) -> RelativeConfiguration:
@@ -281,15 +281,15 @@ def from_absolute(skeleton: Skeleton, T_world_joint: SE3, *, rate_hz: float) -> 
         what = f"frames have batch {T_world_joint.shape}, the skeleton {skeleton.num_joints} joints"
         raise InputError(what, "Give one frame for each frame of time and each joint")
     R, p, parents = T_world_joint.rotation, T_world_joint.translation, skeleton.parents[1:]
-    turns = SO3.concatenate([R[:, :1], R[:, parents].inverse() @ R[:, 1:]], axis=1)
+    rotations = SO3.concatenate([R[:, :1], R[:, parents].inverse() @ R[:, 1:]], axis=1)
     joined = p[:, parents] + R[:, parents] @ skeleton.offsets[1:]
     separations = np.zeros(T_world_joint.shape)
     separations[:, 1:] = np.linalg.norm(p[:, 1:] - joined, axis=-1)
-    return RelativeConfiguration(Motion(skeleton, rate_hz, p[:, 0], turns), separations)
+    return RelativeConfiguration(Motion(skeleton, rate_hz, p[:, 0], rotations), separations)
 
 
 def find_central_joint(skeleton: Skeleton) -> int:
-    """Return the joint from which the tree is lowest ([Tournier2011]_ §4.1): fewest products in a chain."""
+    """Return the joint that minimises the depth of the tree as its root ([Tournier2011]_ §4.1)."""
     steps = np.full((skeleton.num_joints,) * 2, np.inf)
     np.fill_diagonal(steps, 0.0)
     for joint in range(1, skeleton.num_joints):
@@ -299,14 +299,14 @@ def find_central_joint(skeleton: Skeleton) -> int:
 
 
 def reroot(motion: Motion, joint: str | int | None = None) -> Motion:
-    """Hang the same bones on another root; every bone keeps its place and orientation in world.
+    """Choose another root for the same bones; every bone keeps its position and orientation in world.
 
-    A bone between the old root and the new one is held at its other end, so its frame has its origin there; its name
-    and orientation stay.
+    The frame of a bone between the old root and the new one has its origin at the other end of the bone; its name and
+    orientation do not change.
 
     Args:
         motion: a clip.
-        joint: the new root; the joint from which the tree is lowest by default.
+        joint: the new root; by default the joint that minimises the depth of the tree.
 
     Raises:
         UnknownNameError: no joint has this name.
@@ -316,20 +316,20 @@ def reroot(motion: Motion, joint: str | int | None = None) -> Motion:
     root = skeleton.index(first) if isinstance(first, str) else int(first)
     if not 0 <= root < skeleton.num_joints:
         raise InputError(f"joint {root} of a skeleton of {skeleton.num_joints}", "Count from 0, the root")
-    # The way from the new root to the old one, and where on each of its bones the joint towards the new root is
-    way = [root]
-    while skeleton.parents[way[-1]] != NO_PARENT:
-        way.append(int(skeleton.parents[way[-1]]))
+    # The path from the new root to the old one, and the joint towards the new root on each of its bones
+    path = [root]
+    while skeleton.parents[path[-1]] != NO_PARENT:
+        path.append(int(skeleton.parents[path[-1]]))
     origins = np.zeros((skeleton.num_joints, 3))
-    for below, bone in pairwise(way):
+    for below, bone in pairwise(path):
         origins[bone] = skeleton.offsets[below]
     parents, offsets = skeleton.parents.copy(), skeleton.offsets.copy()
     parents[root] = NO_PARENT
-    for below, bone in pairwise(way):
-        # The joint of a reversed pair is at the origin of what was the child
+    for below, bone in pairwise(path):
+        # The joint of a reversed pair is at the origin of the former child
         parents[bone], offsets[bone] = below, -origins[below]
-    on_way = np.isin(np.arange(skeleton.num_joints), way)
-    offsets[~on_way] -= origins[skeleton.parents[~on_way]] if (~on_way).any() else 0.0
+    on_path = np.isin(np.arange(skeleton.num_joints), path)
+    offsets[~on_path] -= origins[skeleton.parents[~on_path]] if (~on_path).any() else 0.0
     # Parents before children: by distance from the new root, then by old number
     depth = np.zeros(skeleton.num_joints, dtype=np.int64)
     for j in range(skeleton.num_joints):
@@ -349,12 +349,12 @@ def reroot(motion: Motion, joint: str | int | None = None) -> Motion:
         (skeleton.tips - np.where(skeleton.tips.any(axis=1, keepdims=True), origins, 0.0))[order],
         name=skeleton.name,
     )
-    turns = SO3.concatenate([R[:, :1], R[:, new_parents[1:]].inverse() @ R[:, 1:]], axis=1)
+    rotations = SO3.concatenate([R[:, :1], R[:, new_parents[1:]].inverse() @ R[:, 1:]], axis=1)
     return replace(
         motion,
         skeleton=tree,
         root_positions=frames.translation[:, root],
-        rotations=turns,
+        rotations=rotations,
         contacts=None,
         source=motion.edited_source(),
     )

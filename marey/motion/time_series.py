@@ -12,12 +12,12 @@ from marey.motion.clip import Contacts, Motion
 
 
 def find_runs(flags: BoolArray, bridge: int = 0, *, shortest: int = 1) -> list[tuple[int, int]]:
-    """Start and stop (not included) of each run of true flags ``(F,)``.
+    """Return start and stop (exclusive) of each run of true flags ``(F,)``.
 
     Args:
-        flags: one flag a frame.
+        flags: one flag per frame.
         bridge: gaps of up to this many frames are closed first.
-        shortest: runs of fewer frames are left out.
+        shortest: shorter runs are dropped.
     """
     edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
     starts, stops = edges[::2], edges[1::2]
@@ -27,20 +27,19 @@ def find_runs(flags: BoolArray, bridge: int = 0, *, shortest: int = 1) -> list[t
     return list(zip(starts[long].tolist(), stops[long].tolist(), strict=True))
 
 
-PAD_PERIODS = 3.0  # [-] the clip is continued by this many periods of the cutoff, by then the filter has forgotten
+PAD_PERIODS = 3.0  # [-] length of the padding in periods of the cutoff, beyond the memory of the filter
 
 
 def lowpass(motion: Motion, cutoff_hz: float, *, order: int = 4) -> Motion:
-    r"""Remove what moves faster than ``cutoff_hz``, without delay.
+    r"""Low-pass a clip at ``cutoff_hz`` without delay.
 
-    A zero-phase Butterworth filter, :math:`|H(f)| = (1 + (f/f_c)^{2n})^{-1/2}`, what running the filter forwards and
-    backwards gives ([Winter2009]_ §3.4.4.2): at :math:`f_c` the amplitude has dropped by 3 dB and nothing is shifted
-    in time. It is applied to the spectrum of the clip, which is continued past its ends by point reflection,
-    ``2 x(0) - x(t)`` for positions and ``q(0) q(t)⁻¹ q(0)`` for rotations, so a steady motion stays steady up to
-    the last frame.
+    A zero-phase Butterworth filter, :math:`|H(f)| = (1 + (f/f_c)^{2n})^{-1/2}`, equivalent to forward and backward
+    filtering ([Winter2009]_ §3.4.4.2): the amplitude at :math:`f_c` drops by 3 dB. It is applied to the spectrum of the
+    clip, which is extended by point reflection, ``2 x(0) - x(t)`` for positions and ``q(0) q(t)⁻¹ q(0)`` for rotations,
+    so that a steady motion stays steady up to the last frame.
 
-    Rotations are filtered as quaternions of continuous sign and normalised: this commutes with turning the parent or
-    the child frame, and it leaves a spin at constant rate as it is. Contacts are kept.
+    Rotations are filtered as quaternions of continuous sign and normalised: this commutes with a rotation of the parent
+    or child frame, and leaves a spin at constant rate unchanged. Contacts are kept.
 
     Args:
         motion: any clip.
@@ -62,7 +61,7 @@ def lowpass(motion: Motion, cutoff_hz: float, *, order: int = 4) -> Motion:
         after = last @ rotations[-2 : -pad - 2 : -1].inverse() @ last
         padded = continuous_signs(SO3.concatenate([before, rotations, after]).wxyz)
         smooth = _apply_butterworth(padded, motion.rate_hz, cutoff_hz, order)[pad:-pad]
-        # A spin far above the cutoff averages to nothing and is kept
+        # A spin far above the cutoff averages to zero; it is kept unfiltered
         lost = np.linalg.norm(smooth, axis=-1, keepdims=True) < 1e-6
         rotations = SO3(np.where(lost, rotations.wxyz, smooth))
     return replace(
@@ -75,7 +74,7 @@ def lowpass(motion: Motion, cutoff_hz: float, *, order: int = 4) -> Motion:
 
 
 def lowpass_values(values: FloatArray, rate_hz: float, cutoff_hz: float, *, order: int = 4) -> FloatArray:
-    """As :func:`lowpass`, for plain arrays ``(F, ...)`` sampled at ``rate_hz``."""
+    """Apply the filter of :func:`lowpass` to an array ``(F, ...)`` sampled at ``rate_hz``."""
     pad = _pad_length(len(values), rate_hz, cutoff_hz)
     if pad == 0:
         return values
@@ -85,7 +84,7 @@ def lowpass_values(values: FloatArray, rate_hz: float, cutoff_hz: float, *, orde
 
 
 def continuous_signs(wxyz: FloatArray) -> FloatArray:
-    """Flip quaternions ``(F, ..., 4)`` so that each is on the same side as the one before it."""
+    """Flip the signs of quaternions ``(F, ..., 4)`` so that consecutive ones lie in the same hemisphere."""
     flips = np.where(np.einsum("f...i,f...i->f...", wxyz[1:], wxyz[:-1]) < 0.0, -1.0, 1.0)
     signs = np.concatenate([np.ones((1, *wxyz.shape[1:-1])), np.cumprod(flips, axis=0)])
     return wxyz * signs[..., None]
@@ -95,7 +94,7 @@ def _pad_length(num_frames: int, rate_hz: float, cutoff_hz: float) -> int:
     if not 0.0 < cutoff_hz < 0.5 * rate_hz:
         raise InputError(f"cutoff_hz is {cutoff_hz:g}", f"It must be between 0 and half the rate, {0.5 * rate_hz:g}")
     pad = int(min(num_frames - 1, np.ceil(PAD_PERIODS * rate_hz / cutoff_hz)))
-    # A transform whose length has a large prime factor takes five times as long: long series are padded a little more
+    # Pad long series to a length without large prime factors, whose transform would take five times as long
     while num_frames > LONG_FRAMES and pad < num_frames - 1:
         count = num_frames + 2 * pad
         for factor in (2, 3, 5, 7):
@@ -108,18 +107,18 @@ def _pad_length(num_frames: int, rate_hz: float, cutoff_hz: float) -> int:
 
 
 LONG_FRAMES = 20_000
-BLOCK_NUMBERS = 1 << 18  # of a series that are filtered at a time
+BLOCK_NUMBERS = 1 << 18  # values that are filtered at a time
 
 
 def _apply_butterworth(values: FloatArray, rate_hz: float, cutoff_hz: float, order: int) -> FloatArray:
-    """Multiply the spectrum along the first axis by the Butterworth gain; the line from end to end passes as it is."""
+    """Multiply the spectrum along the first axis by the Butterworth gain; the line from end to end is preserved."""
     count = len(values)
     along = np.arange(count) / (count - 1)
     ratio = np.fft.rfftfreq(count, 1.0 / rate_hz) / cutoff_hz
     gain = 1.0 / np.sqrt(1.0 + ratio ** (2 * order))
     rows = values.reshape(count, -1).T
     filtered = np.empty((count, len(rows)))
-    # A few columns at a time: spectra of all would fill the memory of a long clip
+    # A few columns at a time, to bound the memory for the spectra of a long clip
     for part in split_blocks(len(rows), max(8, BLOCK_NUMBERS // count)):
         own = np.ascontiguousarray(rows[part])
         line = own[:, :1] + along * (own[:, -1:] - own[:, :1])
@@ -127,15 +126,15 @@ def _apply_butterworth(values: FloatArray, rate_hz: float, cutoff_hz: float, ord
     return filtered.reshape(values.shape)
 
 
-FRAME_TOL = 1e-7  # [frame] a sample this near to a frame is that frame; rounding in index * ratio stays below
+FRAME_TOL = 1e-7  # [frame] samples this close to a frame are that frame; above the rounding of index * ratio
 
 
 def resample(motion: Motion, rate_hz: float) -> Motion:
-    """The same motion at another frame rate.
+    """Resample a clip to another frame rate.
 
-    Positions are interpolated linearly, rotations by slerp, contacts are those of the nearest frame. Samples that fall
-    on a frame are copies of it, so 120 to 60 Hz keeps every second frame bit by bit. The last sample is the last that
-    is not after the end of the clip.
+    Positions are interpolated linearly, rotations by slerp; contacts are those of the nearest frame. Samples that
+    coincide with a frame are copies, so 120 to 60 Hz keeps every second frame bit for bit. The last sample is not
+    later than the end of the clip.
 
     Args:
         motion: any clip.
