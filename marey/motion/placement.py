@@ -266,7 +266,7 @@ class RelativeConfiguration:
     """
 
     motion: Motion
-    separations: FloatArray  # (F, J) [m] between the joint's position on its bone and on the parent bone; 0 for the root
+    separations: FloatArray  # (F, J) [m] distance between a joint on its bone and on the parent bone; 0 for the root
 
 
 def from_absolute(skeleton: Skeleton, T_world_joint: SE3, *, rate_hz: float) -> RelativeConfiguration:

@@ -107,7 +107,7 @@ def test_one_absurd_value_cannot_decide_alone():
 def test_a_tree_without_legs_is_not_judged():
     stick = Skeleton(("a", "b"), np.array([-1, 0]), np.array([[0.0, 0, 0], [0, 1.0, 0]]))
     base = check_time_base(Motion(stick, 240.0, np.zeros((100, 3)), SO3.identity(100, 2)))
-    assert not base.is_suspect and "nothing to test" in base.evidence[0]
+    assert not base.is_suspect and "no evidence" in base.evidence[0]
 
 
 def test_a_clip_of_a_few_frames_or_a_giant_is_not_judged():
