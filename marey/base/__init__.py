@@ -1,4 +1,4 @@
-"""Ground floor: errors, read-only arrays, lazy kernels, records from TOML, atomic files, jobs in processes."""
+"""Foundations: errors, read-only arrays, compiled kernels, typed TOML, atomic files, jobs in processes."""
 
 from marey.base.arrays import (
     EPS,

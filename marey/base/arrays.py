@@ -1,4 +1,4 @@
-"""Read-only arrays: checked once where data enters, trusted everywhere after."""
+"""Read-only arrays, validated once where data enters and trusted afterwards."""
 
 from __future__ import annotations
 
@@ -15,29 +15,28 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 EPS: Final = float(np.finfo(np.float64).eps)
-BLOCK_VALUES: Final = 1 << 16  # numbers that are checked at a time
-MAX_FRAMES: Final = 10_000_000  # 23 hours at 120 Hz; a request for more is a slip
+BLOCK_VALUES: Final = 1 << 16  # values that are checked at a time
+MAX_FRAMES: Final = 10_000_000  # 23 hours at 120 Hz; larger requests are mistakes
 
 
 def split_blocks(count: int, size: int = 4096) -> Iterator[slice]:
-    """Ranges of up to ``size`` rows: what is made of them in between stays near the processor."""
+    """Split rows into ranges of at most ``size``, so that intermediate results fit into the processor cache."""
     return (slice(start, min(start + size, count)) for start in range(0, count, size))
 
 
 def check_frame_count(count: float, what: str, most: int = MAX_FRAMES) -> None:
-    """Refuse a request for more frames than anybody means, before anything is made."""
+    """Refuse an absurdly large number of frames before anything is allocated."""
     if not count <= most:
-        raise InputError(f"{what} asks for {count:.3g} frames", f"At most {most} are made at once")
+        raise InputError(f"{what} asks for {count:.3g} frames", f"Ask for at most {most} at once")
 
 
 def frozen(values: ArrayLike, *shape: int | None, name: str) -> FloatArray:
-    """Copy to a read-only float64 array of the given shape; ``None`` is any length.
+    """Copy to a read-only float64 array of the given shape; ``None`` stands for any length.
 
-    Without a shape, any is taken. An array that is already read-only,
-    float64 and owns its data is returned unchanged, since it cannot be modified.
+    Without a shape, any is accepted. An array that is read-only down to the owner of its data is returned unchanged.
 
     Raises:
-        InputError: the shape is wrong, or a value is not finite; the message names the first bad index.
+        InputError: the shape is wrong, or a value is not finite; the message names the first such index.
     """
     array = _freeze(values, np.float64, shape, name)
     if array.size <= BLOCK_VALUES:
@@ -52,20 +51,19 @@ def frozen(values: ArrayLike, *shape: int | None, name: str) -> FloatArray:
 
 
 def frozen_ints(values: ArrayLike, *shape: int | None, name: str) -> IntArray:
-    """As :func:`frozen`, for whole numbers."""
+    """Copy to a read-only int64 array; see :func:`frozen`."""
     return _freeze(values, np.int64, shape, name)
 
 
 def frozen_bools(values: ArrayLike, *shape: int | None, name: str) -> BoolArray:
-    """As :func:`frozen`, for flags."""
+    """Copy to a read-only bool array; see :func:`frozen`."""
     return _freeze(values, np.bool_, shape, name)
 
 
 def _freeze(values: ArrayLike, dtype: type[Any], shape: tuple[int | None, ...], name: str) -> NDArray[Any]:
-    """A read-only array of a type and shape; the given one if it is read-only all the way down."""
-    given = cast("NDArray[Any]", values)  # the alias as text: made anew at each call it takes 3 microseconds
+    given = cast("NDArray[Any]", values)  # a string, since building the alias takes 3 microseconds
     base = given if isinstance(values, np.ndarray) else None
-    # Read-only all the way down to the array that owns the data
+    # Follow the views down to the array that owns the data
     while base is not None and not base.flags.writeable and isinstance(base.base, np.ndarray):
         base = base.base
     is_immutable = base is not None and not base.flags.writeable and base.base is None
@@ -87,11 +85,7 @@ def _freeze(values: ArrayLike, dtype: type[Any], shape: tuple[int | None, ...], 
 
 
 def clamp_value(value: float, bounds: tuple[float, float], what: str) -> float:
-    """Return a value held inside its range.
-
-    Raises:
-        InputError: it is not a finite number; ``what`` names it.
-    """
+    """Clamp a finite number to its range; ``what`` names it in errors."""
     if not np.isfinite(value):
         raise InputError(f"{what} is not a number")
     return float(np.clip(value, *bounds))

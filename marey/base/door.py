@@ -1,9 +1,9 @@
-"""The door of a room: what a caller gives is held against the annotations of the function that it was given to.
+"""Argument checks of public functions, derived from their annotations.
 
-A function runs first, so that it can say more about its own arguments than its annotations do, and calls between rooms
-cost nothing. Where it ends in an error of Python or of numpy, an argument that is not what its annotation asks for is
-named in an :class:`InputError`; where every argument is as asked, the error is its own and goes on unchanged.
-What it returns for a number that is not finite is not handed out: the number is refused.
+A function runs first, so that its own checks take precedence and valid calls cost nothing. If it raises an error of
+Python or NumPy, the first argument that contradicts its annotation is named in an :class:`InputError`; if there is
+none, the original error propagates. Results computed from numbers that are not finite are withheld, and the number is
+refused.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ import numpy as np
 
 from marey.base.errors import AccessError, ConvergenceError, InputError, MareyError
 
-LARGEST: Final = 1e15  # in SI units; products with rates and counts of larger numbers leave the range of integers
+LARGEST: Final = 1e15  # in SI units; products of larger numbers with rates and counts overflow integers
 SHOWN_CHARACTERS: Final = 60
-SMALL_ARRAY: Final = 4096  # numbers of an array that is looked at after each call
-FEW_FRAMES: Final = 4  # of a clip that has no acceleration
-SHOWN_ITEMS: Final = 1000  # of a list that are looked at
+SMALL_ARRAY: Final = 4096  # largest array that is inspected after each call
+FEW_FRAMES: Final = 4  # shorter clips have no acceleration
+SHOWN_ITEMS: Final = 1000  # items of a list that are inspected
 TOO_LARGE: Final = ("Maximum allowed size exceeded", "array is too big", "Maximum allowed dimension exceeded")
 ENDLESS: Final = ("limit", "budget", "max", "most", "until")  # parts of names of numbers that may be infinite
 ARRAYS: Final = {"ArrayLike": "numbers", "FloatArray": "numbers", "IntArray": "whole numbers", "BoolArray": "flags"}
@@ -44,11 +44,11 @@ Function = Callable[..., Any]
 
 
 def guard_room(room: str) -> None:
-    """Put every function, and every public method of a class, that a room offers behind its door."""
+    """Guard every public function of a room, and every public method of its classes."""
     module = sys.modules[room]
     for name in cast(Sequence[str], vars(module)["__all__"]):
         value = vars(module).get(name)
-        # What another room has made is behind that room's door
+        # Names of other rooms are guarded there
         if not str(getattr(value, "__module__", "")).startswith(f"{room}."):
             continue
         if isinstance(value, FunctionType):
@@ -61,7 +61,7 @@ def guard_room(room: str) -> None:
             label, is_data = str(kind.__name__), hasattr(kind, "__dataclass_fields__")
             members = dict(cast("dict[str, Any]", vars(kind)))
             for title, member in members.items():
-                # Constructors of settings, and of classes that are no plain data: data check themselves
+                # Constructors of settings and of classes with behaviour; plain data validate themselves
                 if title.startswith("_") and not (title == "__init__" and (label.endswith("Settings") or not is_data)):
                     continue
                 function: Any = getattr(member, "__func__", member)  # of class and static methods
@@ -71,7 +71,7 @@ def guard_room(room: str) -> None:
 
 
 def guard_function(function: Function) -> Function:
-    """Return the function with its arguments held against its annotations, as the module describes."""
+    """Wrap a function so that misuse is reported in terms of its annotations, as the module describes."""
 
     @wraps(function)
     def call(*values: Any, **options: Any) -> Any:
@@ -87,12 +87,12 @@ def guard_function(function: Function) -> Function:
             _refuse_misfit(function, values, options, error)
             _refuse_shapes(function, values, options, error)
             if isinstance(error, MemoryError) or any(words in str(error) for words in TOO_LARGE):
-                raise InputError(f"{function.__name__} asks for too much memory: {error}", "Ask for less") from error
+                raise InputError(f"{function.__name__} needs too much memory: {error}", "Reduce the sizes") from error
             if isinstance(error, OverflowError):
                 what = f"{function.__name__}: a number is too large ({error})"
                 raise InputError(what, f"Give at most {LARGEST:g}") from error
             if isinstance(error, np.linalg.LinAlgError):
-                what = f"{function.__name__}: {error}. Check units, rates and sizes of what was given"
+                what = f"{function.__name__}: {error}. Check the units, rates and sizes of its arguments"
                 raise ConvergenceError(what) from error
             raise
         for value in (*values, *options.values()) if options else values:
@@ -103,8 +103,8 @@ def guard_function(function: Function) -> Function:
                 and _is_odd(cast(Any, value))
                 and _has_nan(result)
             ):
-                what = f"{function.__name__} of numbers that are not finite, or beyond measure, gives none"
-                raise InputError(what, "Fill gaps, and leave out what is unknown")
+                what = f"{function.__name__} has no finite result: an argument is not finite or out of range"
+                raise InputError(what, "Fill gaps and remove unknown values")
         return result
 
     return call
@@ -113,11 +113,11 @@ def guard_function(function: Function) -> Function:
 def _refuse_misfit(
     function: Function, values: tuple[Any, ...], options: Mapping[str, Any], error: Exception | None = None
 ) -> None:
-    """Raise an error that names the first argument that is not what its annotation asks for; none, if there is none."""
+    """Raise an error that names the first argument that contradicts its annotation, if there is one."""
     try:
         bound = inspect.signature(function).bind(*values, **options)
     except TypeError:
-        return  # too many, too few or misnamed arguments: Python's own sentence says it
+        return  # too many, too few or misnamed arguments: the message of Python is clear
     spaces = inspect.unwrap(function).__globals__
     for name, parameter in inspect.signature(function).parameters.items():
         annotation: Any = parameter.annotation
@@ -141,40 +141,40 @@ def _refuse_misfit(
             raise InputError(f"{function.__name__}: {name} is {value}", "Give a number that is not zero") from error
         wanted = list[str]()
         if not _fits(value, tree, spaces, wanted):
-            asked = " or ".join(dict.fromkeys(wanted)) or "what its documentation says"
+            asked = " or ".join(dict.fromkeys(wanted)) or "a value as documented"
             raise InputError(f"{function.__name__}: {name} is {_show(value)}", f"Give {asked}") from error
 
 
 def _refuse_shapes(function: Function, values: tuple[Any, ...], options: Mapping[str, Any], error: Exception) -> None:
-    """Raise an error that names the shapes of the arrays that were given, where numpy or a kernel objects to them.
+    """Raise an error that names the shapes of the arguments if NumPy or a kernel rejected them.
 
-    Annotations say that an array is wanted, and not how long it is.
+    Annotations declare arrays but not their lengths.
     """
     if not isinstance(error, (ValueError, IndexError, TypeError)) and type(error).__name__ != "TypingError":
         return
     given = inspect.signature(function).bind(*values, **options).arguments
     annotations = {name: str(p.annotation) for name, p in inspect.signature(function).parameters.items()}
-    # A map of roles to joints that the skeleton beside it does not have
+    # A role map that refers to joints which the skeleton does not have
     joints = [getattr(getattr(v, "skeleton", v), "num_joints", math.inf) for v in given.values()]
     maps = [
         cast("Mapping[str, int]", m) for v in given.values() if isinstance(m := getattr(v, "joints", None), Mapping)
     ]
     if any(joint >= min(joints) for roles in maps for joint in roles.values()):
-        what = f"{function.__name__}: the roles are those of another skeleton"
-        raise InputError(what, "Make them with role_map") from error
+        what = f"{function.__name__}: the role map belongs to another skeleton"
+        raise InputError(what, "Build it with role_map(skeleton)") from error
     arrays = dict[str, object]()
     for name, value in given.items():
         if value is not None and any(kind in annotations.get(name, "") for kind in (*ARRAYS, "Sequence[float]")):
-            arrays[name] = "of rows that are not equally long"
+            arrays[name] = "with rows of different lengths"
             with suppress(TypeError, ValueError):
                 arrays[name] = np.asarray(value).shape
         elif isinstance(getattr(value, "shape", None), tuple):  # a batch of rotations, a contact track
             arrays[name] = cast(Any, value).shape
         frames = getattr(value, "num_frames", 0)
         if isinstance(frames, int) and 0 < frames < FEW_FRAMES:
-            what = f"{function.__name__}: {name} has {frames} frames, which tell too little"
+            what = f"{function.__name__}: {name} has only {frames} frames"
             raise InputError(what, f"Give at least {FEW_FRAMES}") from error
-    # Records of one clip beside those of another: their first tables are not equally long
+    # Records of two different clips: their first tables differ in length
     records = dict[str, tuple[int, ...]]()
     for name, value in given.items():
         is_of_body = hasattr(value, "num_joints") or hasattr(value, "skeleton")  # a row for each joint
@@ -195,7 +195,7 @@ def _refuse_shapes(function: Function, values: tuple[Any, ...], options: Mapping
 
 
 def _is_odd(value: Any) -> bool:
-    """Whether a number, one of a list or of a small array is not finite or very large; frozen arrays are checked."""
+    """Return whether a number, an item of a list or a value of a small array is not finite or very large."""
     if isinstance(value, (float, np.floating)):
         return not abs(cast(float, value)) <= LARGEST
     if isinstance(value, np.ndarray):
@@ -205,7 +205,7 @@ def _is_odd(value: Any) -> bool:
 
 
 def _has_nan(result: Any, depth: int = 3) -> bool:
-    """Whether NaN is in a result, or in its fields."""
+    """Return whether a result or one of its fields contains NaN."""
     if isinstance(result, float):
         return result != result
     if isinstance(result, np.ndarray):
@@ -224,7 +224,7 @@ def _show(value: Any) -> str:
         return f"an array of shape {given.shape} and type {given.dtype}"
     try:
         text = repr(value)
-    except Exception:  # of an object that cannot be shown
+    except Exception:  # an object without a working repr
         text = ""
     if 0 < len(text) <= SHOWN_CHARACTERS:
         return text
@@ -234,9 +234,9 @@ def _show(value: Any) -> str:
 
 
 def _fits(value: Any, tree: ast.expr, spaces: Mapping[str, Any], wanted: list[str]) -> bool:
-    """Whether a value is what an annotation asks for; what it asks for is added to ``wanted``."""
+    """Return whether a value agrees with an annotation; descriptions of the annotation are appended to ``wanted``."""
     if isinstance(tree, ast.BinOp):  # A | B
-        sides = [_fits(value, side, spaces, wanted) for side in (tree.left, tree.right)]  # both say what they want
+        sides = [_fits(value, side, spaces, wanted) for side in (tree.left, tree.right)]  # both append to `wanted`
         return any(sides)
     if isinstance(tree, ast.Constant) and isinstance(tree.value, str):  # a name in quotes
         return _fits(value, ast.parse(tree.value, mode="eval").body, spaces, wanted)
@@ -245,7 +245,7 @@ def _fits(value: Any, tree: ast.expr, spaces: Mapping[str, Any], wanted: list[st
     name = ast.unparse(tree)
     if name in ARRAYS:
         wanted.append(f"an array of {ARRAYS[name]}")
-        # Finite numbers, or what can be made an array of them
+        # Finite numbers, or values that convert to an array of them
         try:
             array = np.asarray(value)
         except (TypeError, ValueError, OverflowError):
@@ -259,7 +259,7 @@ def _fits(value: Any, tree: ast.expr, spaces: Mapping[str, Any], wanted: list[st
         if name == "int":
             return isinstance(value, Integral) and abs(int(value)) <= LARGEST
         if name == "str":
-            return isinstance(value, str) and "\0" not in value  # which no path and no name may hold
+            return isinstance(value, str) and "\0" not in value  # not allowed in paths and names
         kinds: dict[str, Any] = {"bool": (bool, np.bool_), "bytes": bytes, "None": type(None)}
         return isinstance(value, kinds[name])
     known = _resolve(name, spaces)
@@ -267,11 +267,10 @@ def _fits(value: Any, tree: ast.expr, spaces: Mapping[str, Any], wanted: list[st
         wanted.append(f"a {known.__name__}" if known not in (Path,) else "a path")
         try:
             return isinstance(value, known)
-        except TypeError:  # a protocol: what has its members
+        except TypeError:  # a protocol: compare the members
             members = {*vars(known), *vars(known).get("__annotations__", {})}
             return all(hasattr(value, member) for member in members if not member.startswith("_"))
     if known is not None and get_origin(known) is not None:  # an alias such as AnyPath = str | PathLike
-        # A type that is known
         arguments = get_args(known)
         if get_origin(known) is Literal:
             wanted.append(f"one of {', '.join(map(str, arguments))}")
@@ -285,7 +284,7 @@ def _fits(value: Any, tree: ast.expr, spaces: Mapping[str, Any], wanted: list[st
 
 
 def _fits_generic(value: Any, tree: ast.Subscript, spaces: Mapping[str, Any], wanted: list[str]) -> bool:
-    """As :func:`_fits`, of an annotation in brackets."""
+    """Implement :func:`_fits` for an annotation with type arguments."""
     name = ast.unparse(tree.value).rpartition(".")[2]
     inner = list(tree.slice.elts) if isinstance(tree.slice, ast.Tuple) else [tree.slice]
     if name == "Literal":
@@ -307,7 +306,7 @@ def _fits_generic(value: Any, tree: ast.Subscript, spaces: Mapping[str, Any], wa
         if fixed and len(items) != len(inner):
             return False
         if not isinstance(items, (list, tuple, np.ndarray, set, frozenset)):
-            return True  # an iterator is used up by looking at it
+            return True  # inspecting an iterator would consume it
         kinds = inner if fixed else [inner[0]] * len(items)
         return all(_fits(item, kind, spaces, []) for item, kind in zip(list(items)[:SHOWN_ITEMS], kinds, strict=False))
     if name in ("Mapping", "dict"):
@@ -326,13 +325,13 @@ def _fits_generic(value: Any, tree: ast.Subscript, spaces: Mapping[str, Any], wa
 
 
 def _resolve(name: str, spaces: Mapping[str, Any]) -> Any:
-    """What a name of an annotation means: in the module of the function, as a built-in, or in a room."""
+    """Resolve a name of an annotation in the module of the function, among built-ins, or in a room."""
     first, *rest = name.split(".")
     found = spaces.get(first, getattr(builtins, first, None))
     if found is None and rest:
         found = sys.modules.get(first)
     if found is None and not rest:
-        # Names that only the type checker imports are those of rooms that are loaded, or of none
+        # Names imported for the type checker only are looked up in the rooms that are loaded
         rooms = [
             module for key, module in tuple(sys.modules.items()) if key.startswith("marey.") and key.count(".") == 1
         ]

@@ -1,4 +1,4 @@
-"""The hierarchy of errors, the warning class, and old public names that still work for one version."""
+"""The hierarchy of errors, the warning class, and deprecated aliases of public names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, Final
 
-SHOWN_CHARACTERS: Final = 300  # of a value or a sentence: what is longer is cut in the middle
+SHOWN_CHARACTERS: Final = 300  # longer values and sentences are cut in the middle
 
 
 class MareyError(Exception):
@@ -16,10 +16,10 @@ class MareyError(Exception):
 
 
 def shorten(text: object) -> str:
-    """Return a text as it is, or its beginning and its end: files and names can be of any length."""
-    said = str(text)
+    """Return a text, cut in the middle if it is long, since files and names can have any length."""
+    full = str(text)
     half = SHOWN_CHARACTERS // 2
-    return said if len(said) <= SHOWN_CHARACTERS else f"{said[:half]} ... {said[-half:]}"
+    return full if len(full) <= SHOWN_CHARACTERS else f"{full[:half]} ... {full[-half:]}"
 
 
 class MareyWarning(UserWarning):

@@ -1,6 +1,6 @@
-"""Files: the user's cache folder, files written whole or not at all, `.safetensors` files, CSV, names of what ships.
+"""Files: the user's cache folder, atomic writing, `.safetensors` files, CSV tables, names of shipped files.
 
-A `.safetensors` file cannot run code when it is read.
+Reading a `.safetensors` file cannot execute code.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from marey.base.errors import FormatError, InputError, MareyError, MissingFileEr
 
 
 def cache_folder() -> Path:
-    """Return ``MAREY_CACHE``, or marey's part of the user's cache; the folder need not exist."""
+    """Return ``MAREY_CACHE``, or marey's folder in the user's cache; it need not exist."""
     if own := os.environ.get("MAREY_CACHE"):
         return Path(own)
     if sys.platform == "win32":
@@ -37,9 +37,9 @@ def cache_folder() -> Path:
 
 @contextmanager
 def atomic_file(target: Path) -> Generator[Path]:
-    """Yield a draft beside ``target`` that takes its name when the block succeeds and is removed when it fails.
+    """Yield a draft beside ``target``, renamed to it when the block succeeds and removed when it fails.
 
-    A reader sees the old file or the whole new one, also when this process is killed.
+    A reader sees either the old file or the complete new one, even if this process is killed.
 
     Raises:
         WriteError: the disk is full, the folder cannot be written, or the name is too long.
@@ -52,7 +52,7 @@ def atomic_file(target: Path) -> Generator[Path]:
         yield draft
         draft.replace(target)
     except BaseException as error:
-        # A draft whose name is too long was never made, and cannot be looked for either
+        # A draft whose name is too long was never created, and cannot be unlinked either
         with suppress(OSError):
             draft.unlink(missing_ok=True)
         if isinstance(error, WriteError) and error.path == str(draft):  # of what wrote the draft as a whole too
@@ -63,10 +63,10 @@ def atomic_file(target: Path) -> Generator[Path]:
 
 
 def write_atomically(target: Path, data: bytes | str) -> None:
-    """Write bytes, or text as UTF-8, so that the name appears only when all of it is on the disk."""
+    """Write bytes, or text as UTF-8, so that the file appears only when it is completely on disk."""
     content = data.encode() if isinstance(data, str) else data
     with atomic_file(target) as draft, draft.open("wb") as file:
-        # A disk that is too full says so before anything is written
+        # Reserve the space first, so that a full disk is reported before anything is written
         if len(content) >= RESERVED_BYTES and hasattr(os, "posix_fallocate"):
             os.posix_fallocate(file.fileno(), 0, len(content))
         file.write(content)
@@ -75,7 +75,7 @@ def write_atomically(target: Path, data: bytes | str) -> None:
 
 
 def save_figure(figure: Any, path: str | os.PathLike[str], **options: Any) -> None:
-    """Write a figure of matplotlib; the suffix names the format.
+    """Write a Matplotlib figure; the suffix selects the format.
 
     Raises:
         MissingFileError: there is no such folder.
@@ -92,7 +92,7 @@ def save_figure(figure: Any, path: str | os.PathLike[str], **options: Any) -> No
 
 
 FIGURE_SUFFIXES: Final = (".png", ".pdf", ".svg", ".jpg")
-RESERVED_BYTES: Final = 1 << 20  # files from this size have their space reserved first
+RESERVED_BYTES: Final = 1 << 20  # space is reserved for files of at least this size
 MAX_BYTES: Final = 1 << 30  # [byte] far above any model or limits in use
 MAX_HEADER_BYTES: Final = 1 << 24
 
@@ -100,7 +100,7 @@ Tensors = dict[str, NDArray[Any]]
 
 
 def read_format(path: str | Path) -> str:
-    """Kind of a marey file by the header of its tensors, ``"marey-pose-model"`` for one; empty for anything else."""
+    """Return the kind of a marey tensor file, such as ``"marey-pose-model"``; empty for any other file."""
     try:
         with Path(path).open("rb") as file:
             size = int.from_bytes(file.read(8), "little")
@@ -112,22 +112,22 @@ def read_format(path: str | Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TensorFormat:
-    """A kind of file: how its header names it, and what its errors call it.
+    """A kind of tensor file: its name in the header and in errors, and its version.
 
-    The facts stand in the header as JSON, with the kind and its version; the same arrays and facts make the same bytes.
+    The header holds metadata as JSON with the kind and version. The same arrays and metadata give the same bytes.
     """
 
     name: str  # "marey-pose-model", in the header
     called: str  # "pose model", in errors
     version: int  # raise it when a reader of the old version would misread a new file
-    fix: str  # what to do about a file that cannot be read
+    fix: str  # advice for a file that cannot be read
     version_key: str = "version"
 
     def pack(self, tensors: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> bytes:
-        """Bytes of a file."""
+        """Return the bytes of a file."""
         from safetensors.numpy import save
 
-        # Sorted keys and contiguous arrays, so that the same content makes the same bytes
+        # Sorted keys and contiguous arrays, so that equal content gives equal bytes
         described = {**facts, "format": self.name, self.version_key: self.version}
         text = json.dumps(described, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         packed = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
@@ -139,13 +139,13 @@ class TensorFormat:
         """Write a file whose name ends in `.safetensors`."""
         target = Path(path)
         if target.suffix != ".safetensors":
-            raise InputError(f"'{target.name}' is no name for a {self.called} file", "End it in .safetensors")
+            raise InputError(f"a {self.called} file cannot be named '{target.name}'", "Use the suffix .safetensors")
         if not target.parent.is_dir():
             raise MissingFileError(str(target.parent), "Make the folder first.")
         write_atomically(target, self.pack(tensors, facts))
 
     def read(self, path: str | Path) -> tuple[Tensors, dict[str, Any]]:
-        """Arrays and facts of a file.
+        """Return the arrays and metadata of a file.
 
         Raises:
             MissingFileError: there is no such file.
@@ -182,12 +182,12 @@ class TensorFormat:
             raise self.format_error(path, f"not a readable safetensors file: {_first_line(error)}") from error
 
     def damage_error(self, path: str | Path, error: Exception) -> FormatError:
-        """The error to raise when what was read does not fit together."""
+        """Return the error for contents that are inconsistent."""
         text = f"'{error.args[0]}' is missing" if isinstance(error, KeyError) and error.args else _first_line(error)
         return self.format_error(path, f"a damaged {self.called}: {text}")
 
     def format_error(self, path: str | Path, what: str, fix: str | None = None) -> FormatError:
-        """An error about a file of this kind."""
+        """Return an error about a file of this kind."""
         return FormatError(what, str(path), 0, self.fix if fix is None else fix)
 
 
@@ -195,8 +195,8 @@ def _first_line(error: Exception) -> str:
     return (" ".join(str(error).split()) or type(error).__name__)[:200]
 
 
-# What ships with marey goes by its name wherever a path is taken. Readers live on low floors, what ships lives higher
-# up: the package itself is asked for its room `samples`, which loads when a name that is no file is met.
+# Shipped clips, sketches, scripts and problems can be named wherever a path is accepted. They belong to the higher room
+# `samples`, which is loaded through the package when a name is not a file.
 
 
 def find_shipped_file(path: str | os.PathLike[str], kind: str) -> Path:
@@ -204,7 +204,7 @@ def find_shipped_file(path: str | os.PathLike[str], kind: str) -> Path:
 
     Raises:
         UnknownNameError: neither a path nor a name; the message suggests the nearest name.
-        MissingFileError: there is no such file, and a name that ships is nearly the same.
+        MissingFileError: there is no such file; the message suggests a similar shipped name.
     """
     name = os.fspath(path)
     if Path(name).exists() or Path(name).name != name:
@@ -219,13 +219,13 @@ def find_shipped_file(path: str | os.PathLike[str], kind: str) -> Path:
 
 
 def load_shipped_clip(name: str | os.PathLike[str]) -> Any | None:
-    """Return the clip that ships under this name, or None where there is no such clip."""
+    """Return the shipped clip of this name, or None if there is none."""
     samples: Any = import_module("marey").samples
     return samples.load(os.fspath(name)) if os.fspath(name) in samples.names() else None
 
 
 def format_table(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Rows as CSV text with a header; the columns are the union of the keys, in order of appearance."""
+    """Format rows as CSV with a header; the columns are the union of the keys in order of appearance."""
     rows = list(rows)
     columns = list(dict.fromkeys(name for row in rows for name in row))
     text = io.StringIO()
@@ -241,23 +241,23 @@ def write_table(rows: Iterable[Mapping[str, Any]], path: str | Path) -> None:
 
 
 class Result:
-    """What a result offers beside its fields: a line that describes it, a table and a plot.
+    """Base of results: a one-line description, a table and a plot.
 
-    The table has a row for each frame, step or task where arrays share their first length, else one row of the
-    single values; a class that knows better has a method ``table_rows``.
+    The table has one row per frame, step or task if arrays share their first dimension, else one row of scalars. A
+    class can override it by a method ``table_rows``.
     """
 
     __slots__ = ()
 
     def to_csv(self, path: str | Path | None = None) -> str:
-        """Return the table as CSV text; also write it, where a path is given."""
+        """Return the table as CSV text, and write it if a path is given."""
         text = format_table(_list_rows(self))
         if path is not None:
             write_atomically(Path(path), text)
         return text
 
     def plot(self, path: str | Path | None = None) -> Any:
-        """Draw the numbers of the table over its first column, a panel each; also write the picture."""
+        """Plot each column of the table over its first column; write the picture if a path is given."""
         from matplotlib.figure import Figure
 
         rows = _list_rows(self)
@@ -293,7 +293,7 @@ def _list_rows(result: Any) -> list[dict[str, Any]]:
     if not arrays:
         single = {name: value for name, value in values.items() if isinstance(value, (bool, int, float, str))}
         return [single]
-    # The longest length is that of the frames or steps; arrays (N, k) are k columns, named where there are k names
+    # The longest dimension is that of frames or steps; arrays (N, k) are k columns, named if there are k names
     names = tuple(getattr(result, "names", ()))
     length = max(len(array) for array in arrays.values())
     columns: dict[str, list[Any]] = {} if "times" in arrays else {"index": list(range(length))}
@@ -307,7 +307,7 @@ def _list_rows(result: Any) -> list[dict[str, Any]]:
 
 
 def _format_brief(value: Any) -> str:
-    """Return a value in a few letters: numbers rounded, arrays by their shape, collections by their length."""
+    """Abbreviate a value: rounded numbers, shapes of arrays, lengths of collections."""
     text, kind = repr(value), type(value).__name__
     if isinstance(value, np.ndarray):
         return f"array{cast(NDArray[Any], value).shape}"

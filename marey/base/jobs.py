@@ -1,8 +1,8 @@
-"""Jobs of many files: worker programs that answer lines of JSON, a pool of processes, a Dask cluster.
+"""Parallel jobs: worker programs that answer lines of JSON, a pool of processes, a Dask cluster.
 
 A worker program (``python -m MODULE``) answers each line of stdin with one line of stdout, so a caller needs no
-``if __name__ == "__main__"``, and the end of the caller closes stdin, which ends the worker. A worker that dies takes
-one try of one request with it.
+``if __name__ == "__main__"``; when the caller exits, stdin closes and the worker ends. A worker that dies costs one
+attempt at one request.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import IO, Any, Final, TypeVar, cast
 
 from marey.base.errors import InputError, MissingExtraError, WorkerError
 
-RETRIES: Final = 3  # of jobs whose worker dies, without a result in between
+RETRIES: Final = 3  # consecutive deaths of workers without a result before the work is given up
 CONNECT_S: Final = 10.0  # [s] to wait for the scheduler of a cluster
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -28,14 +28,14 @@ IsCancelled = Callable[[], bool]
 
 
 def count_cores() -> int:
-    """How many cores this process may use."""
+    """Return the number of cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def serve_requests(answer: Callable[[str], str]) -> None:
     """Answer lines of stdin until it closes: the main function of a worker program.
 
-    What a library prints goes to stderr, not between the answers; Ctrl-C is for the caller, who closes stdin.
+    Output of libraries goes to stderr, so that it does not mix with the answers. Ctrl-C is handled by the caller.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Answers go to the old stdout, everything else to stderr
@@ -49,13 +49,13 @@ def serve_requests(answer: Callable[[str], str]) -> None:
 
 
 def ask_workers(module: str, requests: Sequence[str], workers: int, *, tries: int = 1) -> Generator[tuple[int, str]]:
-    """Number and answer of every request, in the order they are ready; an empty answer where the worker died.
+    """Yield number and answer of each request in order of completion; the answer is empty if the worker died.
 
     Args:
-        module: of the workers; its answers end in ``}``.
+        module: module of the worker program; its answers end in ``}``.
         requests: lines of JSON.
-        workers: how many processes, one or more.
-        tries: how often a request is put before its answer is empty.
+        workers: number of processes, at least one.
+        tries: attempts at a request before its answer is empty.
     """
     pool = _WorkerPool(module, requests, workers, tries)
     try:
@@ -66,10 +66,10 @@ def ask_workers(module: str, requests: Sequence[str], workers: int, *, tries: in
 
 
 class _WorkerPool:
-    """Threads that each feed one process, and start another when it dies."""
+    """Threads that each feed one process and replace it when it dies."""
 
     def __init__(self, module: str, requests: Sequence[str], workers: int, tries: int) -> None:
-        self.answers: queue.Queue[tuple[int, str]] = queue.Queue(4 * workers)  # what is not taken yet fills the disk
+        self.answers: queue.Queue[tuple[int, str]] = queue.Queue(4 * workers)  # bounded: answers may be large
         self._waiting: queue.SimpleQueue[tuple[int, str]] = queue.SimpleQueue()
         for item in enumerate(requests):
             self._waiting.put(item)
@@ -92,10 +92,10 @@ class _WorkerPool:
     def _ask(self, worker: int, request: str) -> str:
         process = self._processes.get(worker)
         if process is not None and process.poll() is not None:
-            _end_worker(process)  # it died between two requests: its pipes are still open
+            _end_worker(process)  # it died between two requests, and its pipes are still open
             process = None
         if process is None:
-            # The worker finds marey where this process has found it
+            # The worker imports marey from the same location as this process
             paths = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
             process = self._processes[worker] = subprocess.Popen(
                 [sys.executable, "-P", "-m", self._module],
@@ -106,7 +106,7 @@ class _WorkerPool:
                 text=True,
                 encoding="utf-8",
             )
-        # A dead worker breaks the pipe, or answers less than a whole line
+        # A dead worker breaks the pipe or returns an incomplete line
         line = ""
         with contextlib.suppress(OSError, ValueError):
             print(request, file=cast(IO[str], process.stdin), flush=True)
@@ -119,7 +119,7 @@ class _WorkerPool:
     def close(self) -> None:
         """End every process, busy or not, and wait for it."""
         self._is_closed = True
-        # A thread that waits to put its answer is let go by taking one
+        # Taking an answer releases a thread that waits to put one
         while any(thread.is_alive() for thread in self._threads):
             for process in tuple(self._processes.values()):
                 process.kill()
@@ -138,10 +138,10 @@ def _end_worker(process: subprocess.Popen[str]) -> None:
 def run_in_pool(
     function: Callable[[Item], Result], items: Sequence[Item], workers: int, cancel: IsCancelled | None = None
 ) -> Generator[tuple[int, Result]]:
-    """Yield the number and result of every item as they are ready; ends early when cancelled between items.
+    """Yield number and result of each item in order of completion; stops early when cancelled between items.
 
-    With one worker, or one item, the work is done in this process. ``function`` and the items are pickled otherwise.
-    Workers that die are replaced, and their items done again.
+    One worker or one item runs in this process; otherwise ``function`` and the items are pickled. Workers that die are
+    replaced and their items repeated.
 
     Raises:
         WorkerError: workers died several times in a row without a result.
@@ -170,7 +170,7 @@ def run_in_pool(
                     if cancel is not None and cancel():
                         return
             except BrokenProcessPool:
-                # One dead worker breaks the whole pool: what is left is given to a new one
+                # One dead worker breaks the whole pool; a new pool takes the remaining items
                 deaths += 1
                 if deaths > RETRIES:
                     raise WorkerError(deaths, len(left)) from None
@@ -179,9 +179,9 @@ def run_in_pool(
 
 
 def end_with_parent() -> None:
-    """Let this worker end when the process that started it does, however that ends.
+    """Make this worker exit when its parent process ends for any reason.
 
-    A worker that hands a large result to nobody would wait for ever: all workers hold both ends of the pipe.
+    Otherwise a worker that sends a large result would block forever, since all workers hold both ends of the pipe.
     """
     import multiprocessing
 
@@ -194,7 +194,7 @@ def end_with_parent() -> None:
 
 
 class DaskJobs:
-    """A connection to a Dask cluster that runs jobs there; used as a context manager.
+    """A connection to a Dask cluster, used as a context manager.
 
     Raises:
         MissingExtraError: Dask is not installed.
@@ -224,7 +224,7 @@ class DaskJobs:
     def run(
         self, function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], cancel: IsCancelled | None = None
     ) -> Generator[tuple[int, Any]]:
-        """Yield the number and the future of every job as they are ready; the caller takes ``future.result()``."""
+        """Yield number and future of each job in order of completion; the caller takes ``future.result()``."""
         jobs = {
             self.client.submit(function, *values, pure=False, retries=RETRIES): number
             for number, values in enumerate(arguments)

@@ -1,9 +1,9 @@
-"""Compiled hot loops: one decorator that loads numba and compiles at the first call.
+"""Compiled hot loops: a decorator that loads numba and compiles at the first call.
 
-A kernel stands beside the function that calls it. Importing its module costs nothing; numba (about a second) is loaded
-when a kernel is first called. Compiled code is kept on disk and is stamped with everything it was made from: the
-kernel's own byte code, every kernel that it reaches in whatever file, and the constants that numba froze into it. An
-edit of any of them therefore takes effect at the next run.
+A kernel is defined beside the function that calls it. Importing its module costs nothing; numba (about a second) is
+loaded when a kernel is first called. Compiled code is cached on disk and stamped with everything it depends on: the
+kernel's byte code, every kernel it reaches in any file, and the constants that numba froze into it. An edit of any of
+them therefore takes effect at the next run.
 """
 
 from __future__ import annotations
@@ -20,51 +20,51 @@ from typing import Any, ClassVar, TypeVar, cast
 import numpy as np
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-COMPILE_VARIABLE = "MAREY_COMPILE"  # "always": no kernel is interpreted first; "plain": large ones are not optimised
+COMPILE_VARIABLE = "MAREY_COMPILE"  # "always": kernels are never interpreted; "plain": large ones are not optimised
 IS_PLAIN = os.environ.get(COMPILE_VARIABLE) == "plain"
-PATIENCE = 12  # calls of a patient kernel that are interpreted, in all some seconds, before it is compiled
-CONVENTION = b"records by place 7"  # how compiled pieces call one another: raise it when the compiler here changes
+PATIENCE = 12  # interpreted calls of a patient kernel, some seconds in all, before it is compiled
+CONVENTION = b"records by place 7"  # calling convention of compiled pieces: raise it when the compiler changes
 
 
 def kernel(function: Function) -> Function:
-    """Compile ``function`` with numba at its first call: cached on disk, without the global lock, C rules for division.
+    """Compile ``function`` with numba at its first call: cached on disk, without the GIL, with C division.
 
-    Called by other kernels it is a piece of theirs: see :mod:`marey.base.kernel_compiler`.
+    Calls from other kernels link it as a piece of theirs: see :mod:`marey.base.kernel_compiler`.
     """
     return cast(Function, Kernel(cast(FunctionType, function), is_inline=False))
 
 
 def inline_kernel(function: Function) -> Function:
-    """A kernel that leaves no call behind where another kernel calls it.
+    """Declare a kernel that is inlined into the kernels that call it.
 
-    A call costs two atomic operations for every array that it hands over. In the inner loop of a solver, with records
-    of thirty arrays, they take as long as the arithmetic. Each place that calls it holds a copy of its code.
+    A call costs two atomic operations per array argument. In the inner loop of a solver, with records of thirty arrays,
+    these take as long as the arithmetic. Each caller holds a copy of the code.
     """
     return cast(Function, Kernel(cast(FunctionType, function), is_inline=True))
 
 
 def patient_kernel(function: Function) -> Function:
-    """A kernel whose first calls in a process are interpreted where no compiled code for them is on disk.
+    """Declare a kernel whose first calls in a process are interpreted if no compiled code is on disk.
 
-    A solver of ten thousand instructions takes ten seconds to compile, and a command that solves one pose a tenth of a
-    second to interpret: only who calls it often should wait. Both give the same numbers; see
-    :func:`compile_at_once` for who knows that he will.
+    A solver of ten thousand instructions takes ten seconds to compile, while interpreting it for one pose takes a tenth
+    of a second, so only frequent callers should wait. Both give the same numbers. Callers that expect many calls use
+    :func:`compile_at_once`.
     """
     return cast(Function, Kernel(cast(FunctionType, function), is_inline=False, patience=PATIENCE))
 
 
 def compile_at_once() -> None:
-    """Let patient kernels of this process compile at their first call."""
+    """Make patient kernels of this process compile at their first call."""
     Kernel.is_patient = False
 
 
 def is_interpreted(function: Callable[..., Any], *arguments: Any) -> bool:
-    """Tell if the next call of a kernel with these arguments will be interpreted."""
+    """Return whether the next call of a kernel with these arguments will be interpreted."""
     return isinstance(function, Kernel) and function.is_waiting(arguments)
 
 
 def numba_function(module: str, name: str) -> Callable[..., Any]:
-    """A function of numba's own that kernels call by a module-level name; found when the first of them is compiled."""
+    """Refer to a function of numba that kernels call by a module-level name; resolved at the first compilation."""
     return NumbaFunction(module, name)
 
 
@@ -86,8 +86,8 @@ class NumbaFunction:
 class Kernel:
     """A function that is compiled when it is first called, with every kernel that it reaches.
 
-    It has two compiled forms. Python calls the *entry*; other kernels call the *piece*, which has no code to unpack
-    Python objects: for records of many arrays that code is longer than the kernel itself.
+    It has two compiled forms. Python calls the *entry*; other kernels call the *piece*, which omits the code that
+    unpacks Python objects. For records of many arrays that code is longer than the kernel itself.
     """
 
     is_interpreting = False  # a patient kernel runs as Python, and so do those that it calls
@@ -112,7 +112,7 @@ class Kernel:
                 with np.errstate(all="ignore"):
                     return self.py_func(*arguments)
             except (ArithmeticError, ValueError):
-                # Python refuses what compiled code answers by infinity
+                # Python raises where compiled code returns infinity
                 self._patience = 0
             finally:
                 Kernel.is_interpreting = False
@@ -121,7 +121,7 @@ class Kernel:
         return self._entry(*arguments)
 
     def is_waiting(self, arguments: tuple[Any, ...]) -> bool:
-        """Tell if a call is to be interpreted: there is patience left, and no compiled code for it."""
+        """Return whether a call is to be interpreted: there is patience left, and no compiled code for it."""
         if not self._patience or not Kernel.is_patient:
             self._patience = 0
             return False
@@ -136,11 +136,11 @@ class Kernel:
 
     @property
     def signatures(self) -> list[Any]:
-        """Types of arguments for which there is code that Python has called."""
+        """Argument types of the compiled code that Python has called."""
         return [] if self._entry is None else list(self._entry.signatures)
 
     def compile_signature(self, signature: tuple[Any, ...]) -> None:
-        """Compile the entry for types of arguments, or find it on disk."""
+        """Compile the entry for the given argument types, or load it from disk."""
         if self._entry is None:
             self._entry = self._compile_lazily(is_piece=False)
         self._entry.compile(signature)
@@ -168,7 +168,7 @@ class Kernel:
         return dispatcher
 
     def stamp(self) -> str:
-        """Hash all that the compiled code is made from: this kernel and every kernel it reaches."""
+        """Hash everything the compiled code depends on: this kernel and every kernel it reaches."""
         reached: dict[int, Kernel] = {}
         waiting: list[Kernel] = [self]
         while waiting:

@@ -30,20 +30,20 @@ class TomlLocation:
     lines: Mapping[tuple[str, int, str], int]  # (table, number of the table, key) -> line
     table: str = ""
     number: int = 0
-    positive: frozenset[str] = frozenset()  # keys whose numbers must be above zero
+    positive: frozenset[str] = frozenset()  # keys whose numbers must be positive
 
     def at(self, table: str, number: int = 0) -> TomlLocation:
-        """The same file at another table."""
+        """Return the location of another table in the same file."""
         return TomlLocation(self.file, self.lines, table, number, self.positive)
 
     def fail(self, what: str, fix: str, key: str = "") -> NoReturn:
-        """Raise the mistake with the line of the key, or of its table."""
+        """Raise an error with the line of the key, or of its table."""
         line = self.lines.get((self.table, self.number, key)) or self.lines.get((self.table, self.number, ""), 1)
         raise FormatError(what, self.file, line, fix)
 
 
 def read_toml_text(path: str | Path, what: str) -> str:
-    """Text of a TOML file; too large, missing or not UTF-8 is refused.
+    """Read the text of a TOML file; refuses files that are missing, too large or not UTF-8.
 
     Args:
         path: the file.
@@ -64,12 +64,12 @@ def read_toml_text(path: str | Path, what: str) -> str:
 
 
 def parse_toml(text: str, file: str, *, positive: frozenset[str] = frozenset()) -> tuple[dict[str, Any], TomlLocation]:
-    """Tables of a TOML text, and the place that knows their lines.
+    """Parse a TOML text; returns its tables, and a location that knows their lines.
 
     Args:
         text: the TOML.
         file: name used in messages.
-        positive: keys whose numbers must be above zero, wherever they stand.
+        positive: keys whose numbers must be positive, in any table.
     """
     try:
         data = tomllib.loads(text)
@@ -96,90 +96,90 @@ def parse_toml(text: str, file: str, *, positive: frozenset[str] = frozenset()) 
     return data, TomlLocation(file, lines, positive=positive)
 
 
-def read_records(data: Mapping[str, Any], key: str, kind: type[Record], place: TomlLocation) -> tuple[Record, ...]:
-    """Every ``[[key]]`` of a table as a record."""
-    return tuple(read_record(row, kind, place.at(key, i)) for i, row in enumerate(read_tables(data, key, place)))
+def read_records(data: Mapping[str, Any], key: str, kind: type[Record], location: TomlLocation) -> tuple[Record, ...]:
+    """Read every ``[[key]]`` of a table as a record."""
+    return tuple(read_record(row, kind, location.at(key, i)) for i, row in enumerate(read_tables(data, key, location)))
 
 
-def read_tables(data: Mapping[str, Any], key: str, place: TomlLocation) -> list[Any]:
-    """The ``[[key]]`` tables, unread."""
+def read_tables(data: Mapping[str, Any], key: str, location: TomlLocation) -> list[Any]:
+    """Return the ``[[key]]`` tables without interpreting them."""
     rows = data.get(key, [])
     if not isinstance(rows, list):
-        place.at(key).fail(f"'{key}' is not a list of tables", f"Write [[{key}]] with two brackets")
+        location.at(key).fail(f"'{key}' is not a list of tables", f"Write [[{key}]] with two brackets")
     return cast(list[Any], rows)
 
 
-def read_record(value: Any, kind: type[Record], place: TomlLocation, **read: Any) -> Record:
-    """Build one dataclass from one table, every field checked by its annotation.
+def read_record(value: Any, kind: type[Record], location: TomlLocation, **read: Any) -> Record:
+    """Build a dataclass from a table; every field is checked by its annotation.
 
     Args:
         value: the table.
         kind: a dataclass.
-        place: where the table stands.
-        read: fields that were read already; they are not looked for in the table.
+        location: position of the table in its file.
+        read: fields that were read before; they are not expected in the table.
     """
-    table = as_table(value, place)
-    # Every key is a field, and what was read already is left alone
+    table = as_table(value, location)
+    # Every key must be a field, except those read before
     known = {f.name: f for f in fields(cast(Any, kind)) if f.name not in read}
     hints = get_type_hints(kind)
-    check_keys({k: v for k, v in table.items() if k not in read}, tuple(known), place)
-    # Fields without a default must be there; the others are read by their annotations
+    check_keys({k: v for k, v in table.items() if k not in read}, tuple(known), location)
+    # Fields without a default are required; all fields are read by their annotations
     missing = [n for n, f in known.items() if f.default is MISSING and f.default_factory is MISSING and n not in table]
     if missing:
-        place.fail(f"{place.table or 'the file'} has no '{missing[0]}'", f"It needs {', '.join(missing)}")
-    values = {n: _read_value(item, hints[n], n, place) for n, item in table.items() if n not in read}
+        location.fail(f"{location.table or 'the file'} has no '{missing[0]}'", f"It needs {', '.join(missing)}")
+    values = {n: _read_value(item, hints[n], n, location) for n, item in table.items() if n not in read}
     try:
         return kind(**values, **read)
     except InputError as error:
-        place.fail(error.what, error.fix)
+        location.fail(error.what, error.fix)
 
 
-def as_table(value: Any, place: TomlLocation) -> dict[str, Any]:
-    """The value, which must be a table."""
+def as_table(value: Any, location: TomlLocation) -> dict[str, Any]:
+    """Return a value that must be a table."""
     if not isinstance(value, dict):
-        place.fail(f"'{place.table}' is not a table", f"Write [{place.table}] and its keys below it")
+        location.fail(f"'{location.table}' is not a table", f"Write [{location.table}] and its keys below it")
     return cast(dict[str, Any], value)
 
 
-def as_text(value: Any, key: str, place: TomlLocation) -> str:
-    """The value, which must be a text that is not empty."""
+def as_text(value: Any, key: str, location: TomlLocation) -> str:
+    """Return a value that must be a non-empty text."""
     if not isinstance(value, str) or not value:
-        place.fail(f"'{key}' is not a text", f'Write {key} = "..."', key)
+        location.fail(f"'{key}' is not a text", f'Write {key} = "..."', key)
     return value
 
 
-def as_number(value: Any, key: str, place: TomlLocation) -> float:
+def as_number(value: Any, key: str, location: TomlLocation) -> float:
     """The value, which must be a finite number of a sensible size."""
     # A whole number may be too large for a float and yet finite
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not (isinstance(value, int) or math.isfinite(value)):
-        place.fail(f"'{key}' is not a finite number", f"Write {key} = 1.0, say", key)
-    if key in place.positive and value <= 0:
-        place.fail(f"'{key}' is {value}", "It must be positive", key)
+        location.fail(f"'{key}' is not a finite number", f"Write {key} = 1.0, say", key)
+    if key in location.positive and value <= 0:
+        location.fail(f"'{key}' is {value}", "It must be positive", key)
     if abs(value) > MAX_NUMBER:
         shown = value if abs(value) < 1e15 else "too large"  # a whole number may have thousands of digits
-        place.fail(f"'{key}' is {shown}", "Lengths are in metres, at most a million of them", key)
+        location.fail(f"'{key}' is {shown}", "Lengths are in metres, at most a million of them", key)
     return float(value)
 
 
-def as_numbers(value: Any, count: int, key: str, place: TomlLocation) -> tuple[float, ...]:
+def as_numbers(value: Any, count: int, key: str, location: TomlLocation) -> tuple[float, ...]:
     """The value, which must be a list of so many numbers."""
     items = cast(list[Any], value) if isinstance(value, list) else []
     if len(items) != count:
         axes = {2: "x, z", 3: "x, y, z"}.get(count, "...")
-        place.fail(f"'{key}' is not a list of {count} numbers", f"Write [{axes}]", key)
-    return tuple(as_number(item, key, place) for item in items)
+        location.fail(f"'{key}' is not a list of {count} numbers", f"Write [{axes}]", key)
+    return tuple(as_number(item, key, location) for item in items)
 
 
-def check_keys(table: Mapping[str, Any], known: tuple[str, ...], place: TomlLocation) -> None:
+def check_keys(table: Mapping[str, Any], known: tuple[str, ...], location: TomlLocation) -> None:
     """Refuse an unknown key and name the nearest known one."""
     for key in table:
         if key not in known:
             # The nearest known key is most likely what was meant
             near = get_close_matches(key, known, n=1)
             fix = f"Did you mean '{near[0]}'?" if near else f"Known are {', '.join(known)}"
-            where = place if place.table else place.at(key)
-            where.fail(f"unknown key '{key}'", fix, key if place.table else "")
+            where = location if location.table else location.at(key)
+            where.fail(f"unknown key '{key}'", fix, key if location.table else "")
 
 
 def format_toml_value(value: Any) -> str:
@@ -207,30 +207,34 @@ def format_toml_keys(record: Any, *, leave_out: tuple[str, ...] = ()) -> list[st
     ]
 
 
-def _read_value(value: Any, wanted: Any, key: str, place: TomlLocation) -> Any:
+def _read_value(value: Any, wanted: Any, key: str, location: TomlLocation) -> Any:
     if get_origin(wanted) in (Union, UnionType):
         # A union with None: "free" and "all" stand for None, which TOML has not
         choices = [c for c in get_args(wanted) if c is not NoneType]
         if NoneType in get_args(wanted) and choices[0] is not str and value in OPEN:
             return None
-        return _read_value(value, choices[0], key, place)
+        return _read_value(value, choices[0], key, location)
     if wanted is str:
-        return as_text(value, key, place)
+        return as_text(value, key, location)
     if wanted is bool:
-        return value if isinstance(value, bool) else place.fail(f"'{key}' is no switch", f"Write {key} = true", key)
+        return (
+            value
+            if isinstance(value, bool)
+            else location.fail(f"'{key}' is not true or false", f"Write {key} = true", key)
+        )
     inner = get_args(wanted)
     if get_origin(wanted) is tuple:
         # A tuple of so many numbers, or of any number of values of one kind
         if len(inner) != 2 or inner[1] is not Ellipsis:
-            return as_numbers(value, len(inner), key, place)
+            return as_numbers(value, len(inner), key, location)
         if not isinstance(value, list):
-            place.fail(f"'{key}' is not a list", f"Write {key} = [...]", key)
-        return tuple(_read_value(item, inner[0], key, place) for item in cast(list[Any], value))
+            location.fail(f"'{key}' is not a list", f"Write {key} = [...]", key)
+        return tuple(_read_value(item, inner[0], key, location) for item in cast(list[Any], value))
     if get_origin(wanted) in (dict, Mapping):
         if not isinstance(value, dict):
-            place.fail(f"'{key}' is not a table", f"Write {key} = {{ name = 1.0 }}", key)
-        return {str(k): _read_value(v, inner[1], key, place) for k, v in cast(dict[str, Any], value).items()}
-    number = as_number(value, key, place)
+            location.fail(f"'{key}' is not a table", f"Write {key} = {{ name = 1.0 }}", key)
+        return {str(k): _read_value(v, inner[1], key, location) for k, v in cast(dict[str, Any], value).items()}
+    number = as_number(value, key, location)
     if wanted is int and number != int(number):
-        place.fail(f"'{key}' is {value}, not a whole number", "Write a whole number", key)
+        location.fail(f"'{key}' is {value}, not a whole number", "Write a whole number", key)
     return int(number) if wanted is int else number

@@ -148,7 +148,7 @@ def test_systems_that_cannot_be_solved_are_told():
     def solve(size: float) -> object:
         return np.linalg.inv(np.zeros((2, 2)) * size)
 
-    with pytest.raises(ConvergenceError, match="Check units"):
+    with pytest.raises(ConvergenceError, match="Check the units"):
         solve(1.0)
 
 

@@ -58,7 +58,7 @@ def test_other_bytes_are_refused_with_the_file_and_the_fix(tmp_path, content):
 
 
 def test_names_and_folders_are_checked_before_writing(tmp_path):
-    with pytest.raises(InputError, match=r"End it in \.safetensors"):
+    with pytest.raises(InputError, match=r"Use the suffix \.safetensors"):
         LEAF.write(tmp_path / "leaf.txt", {}, {})
     with pytest.raises(MissingFileError):
         LEAF.write(tmp_path / "none" / "leaf.safetensors", {}, {})
