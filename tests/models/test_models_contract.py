@@ -212,7 +212,7 @@ def test_truncated_and_missing_model_files_are_named(model_file, tmp_path):
 
 def test_a_model_is_saved_where_it_can_be(clip, tmp_path):
     model = PGA(n_components=1).fit(clip)
-    with pytest.raises(InputError, match=r"End it in \.safetensors"):
+    with pytest.raises(InputError, match=r"Use the suffix \.safetensors"):
         model.save(tmp_path / "model.npz")
     with pytest.raises(MissingFileError):
         model.save(tmp_path / "nowhere" / "model.safetensors")
