@@ -87,11 +87,9 @@ def assess_anatomy(skeleton: Skeleton, positions: FloatArray | None = None, rota
             one axis, offsets of zero). A skeleton that was found human by its frames stays human.
         rotations: joint rotations of these frames, batch ``(P, J)``; they expose the hinge chains of a robot.
     """
-    rest = _assess_rest(skeleton)
+    rest, has_rest_pose = _assess_rest(skeleton)
     if rest.is_human and rest.plan is not None and rotations is not None and has_motors(rest.plan, rotations):
         _remember(skeleton, _judge(skeleton, rest.plan, WORST, "motors"))
-    p_rest = skeleton.rest_positions()
-    has_rest_pose = rest.plan is not None and is_rest_pose(rest.plan, p_rest)
     if (rest.is_human and has_rest_pose) or positions is None or recall_pose(skeleton) is not None:
         return _SEEN_MOVING.get(skeleton, rest)
     # Try a few frames as rest poses and keep the most human reading
@@ -122,7 +120,7 @@ def assess_anatomy(skeleton: Skeleton, positions: FloatArray | None = None, rota
     # A galloping animal stretches out like a person, so a true rest pose counts as much as the frames
     costs = [posture_cost(posed, positions)]
     if rest.plan is not None and has_rest_pose:
-        costs.append(posture_cost(rest.plan, p_rest[None]))
+        costs.append(posture_cost(rest.plan, skeleton.rest_positions()[None]))
     postures = [cost for cost in costs if cost is not None]
     anatomy = _judge(skeleton, posed, sum(postures) / len(postures) if postures else UNKNOWN_POSTURE)
     if anatomy.is_human and rotations is not None and has_motors(posed, rotations):
@@ -147,6 +145,8 @@ def has_motors(plan: BodyPlan, rotations: SO3) -> bool:
     A joint is a hinge if the vectors :math:`\log(R_0^{-1} R_t)` lie on one line. A human hip rotates about all axes
     at once; a robot has one motor for each axis, in series.
     """
+    if any(leg.chain.index(leg.middle) < MOTORS for leg in plan.legs):
+        return False
     for leg in plan.legs:
         axes: list[FloatArray] = []
         for joint in leg.chain[: leg.chain.index(leg.middle)]:
@@ -183,12 +183,16 @@ def require_human(skeleton: Skeleton, what: str, positions: FloatArray | None = 
 
 
 @lru_cache(maxsize=256)
-def _assess_rest(skeleton: Skeleton) -> Anatomy:
+def _assess_rest(skeleton: Skeleton) -> tuple[Anatomy, bool]:
+    """Assess the rest pose, and decide whether it is a true rest pose."""
     plan = find_body_plan(skeleton)
     if plan is None:
-        return Anatomy(False, 0.0, ("it lacks two legs and two arms: there are no two pairs of mirrored limbs",), None)
-    posture = posture_cost(plan, skeleton.rest_positions()[None])
-    return _judge(skeleton, plan, UNKNOWN_POSTURE if posture is None else posture)
+        reason = "it lacks two legs and two arms: there are no two pairs of mirrored limbs"
+        return Anatomy(False, 0.0, (reason,), None), False
+    rest = skeleton.rest_positions()
+    posture = posture_cost(plan, rest[None])
+    anatomy = _judge(skeleton, plan, UNKNOWN_POSTURE if posture is None else posture)
+    return anatomy, is_rest_pose(plan, rest)
 
 
 def _judge(skeleton: Skeleton, plan: BodyPlan, cost: float, name: str = "posture") -> Anatomy:
