@@ -153,6 +153,19 @@ def test_no_swing_is_a_contact(mocap: Path, clip: str) -> None:
             assert way.max() < 0.35, (side, start, stop)  # a step of these clips is over 1 m
 
 
+@pytest.mark.parametrize("clip", ["91_39", "91_47", "91_54", "91_55"])
+def test_a_foot_that_has_left_in_a_jump_is_not_planted(mocap: Path, clip: str) -> None:
+    # Raw heights: in the last frame of a contact the lowest point of the sole is still where it stood before
+    motion = captured(mocap, clip)
+    points = foot_points(motion.skeleton)
+    at = points.positions(*motion.joint_frames())[..., 1]
+    for foot, down in zip(("left", "right"), feet_down(detect_contacts(motion)).T, strict=True):
+        sole = at[:, [points.index(f"{foot}_{part}") for part in ("heel", "ball", "toe_end")]].min(axis=1)
+        for start, stop in find_runs(down, 0):
+            if stop < len(down):
+                assert sole[stop - 1] - sole[max(start, stop - 13) : stop].min() < 0.045
+
+
 def test_a_landing_with_broken_knees_stays_a_landing(mocap: Path) -> None:
     motion = captured(mocap, "83_50")  # the feet seem to sink 0.19 m after the landing
     kinds = [phase.kind for phase in contact_phases(motion)]

@@ -18,6 +18,7 @@ STEP_M = 0.15  # [m] half a foot: one that has gone farther over the ground has 
 # Way [m] and speed [m/s] of the slowest point of a foot that may still carry: in a gap of its contact, and where
 # nothing else carries a body that does not fall, though landing feet of captures with broken knees slide
 CLOSE, LOOSE = (0.30, 2.5), (0.60, 4.0)
+LEFT_M = 0.03  # [m] a sole that has risen more since it last stood has left: toes roll by less within a few frames
 PUSH_MPS2 = 3.0  # [m/s²] a body that is pushed up by more is carried, however fast its feet are
 BENT_SHARE = 0.9  # [-] of the median height of the pelvis over the lower foot: a squat is lower, whatever the knees do
 FREE_FALL_MPS2 = -5.0  # half of gravity: between standing (0) and flight (-9.81)
@@ -67,7 +68,9 @@ def support_body(tracks: PointTracks, feet: BoolArray, hands: BoolArray, setting
         before = slice(start, first if first - start < reach else start)
         after = slice(last if stop - last < reach else stop, stop)
         for s, side in enumerate(SIDES):
-            closed[before, s] |= feet[start - 1, s] & _may_carry(tracks, side, before, start - 1, LOOSE)
+            sole = tracks.heights[:, tracks.columns(side)].min(axis=1, initial=np.inf)
+            is_low = sole[before] < sole[start - 1] + LEFT_M * tracks.size
+            closed[before, s] |= feet[start - 1, s] & is_low & _may_carry(tracks, side, before, start - 1, LOOSE)
             closed[after, s] |= feet[stop, s] & _may_carry(tracks, side, after, stop, LOOSE)
     closed = _add_squats(closed, tracks, settings)
     return np.stack([_clean_runs(closed[:, s], tracks, side, settings) for s, side in enumerate(SIDES)], axis=1)
