@@ -43,7 +43,7 @@ GUIDES = {
     "Poses": ["ik", "limits", "pose-models", "in-betweens", "tracking"],
     "Physics": ["physics-report", "physics", "simulation", "muscles"],
     "Motions that are made": ["locomotion", "scripts", "graphs"],
-    "Background": ["conventions", "glossary", "architecture", "results"],
+    "Background": ["conventions", "glossary", "architecture"],
 }  # the menu: headings and pages
 
 
@@ -273,6 +273,8 @@ def write_settings() -> Path:
         raise SystemExit(f"docs/build_site.py: the menu and the pages differ: {', '.join(sorted(missing))}")
     menu: list[dict[str, Any]] = [{"Overview": "index.md"}]
     menu += [{heading: [f"{name}.md" for name in names]} for heading, names in GUIDES.items()]
+    results = [f"results/{path.name}" for path in sorted(DOCS.glob("results/*.md")) if path.stem != "index"]
+    menu += [{"Measurements": ["results/index.md", *results]}]
     menu += [{"Examples": "examples/index.md"}, {"Theses": "theses/index.md"}, {"Decisions": "decisions/index.md"}]
     menu += [{"Reference": ["api/index.md", *(f"api/{room}.md" for room in list_rooms())]}]
     menu += [{"Contributing": "contributing.md"}, {"Changelog": "changelog.md"}]

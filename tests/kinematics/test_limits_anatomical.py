@@ -153,7 +153,7 @@ def load_gait(folder: Path, name: str) -> Motion:
 
 @pytest.mark.mocap
 def test_whole_poses_of_people_outside_the_fit_are_feasible(mocap: Path) -> None:
-    """All 39 gaits: 0.979 (docs/results.md)."""
+    """All 39 gaits: 0.979 (docs/results/posing.md)."""
     worst = []
     for name in WALKS:
         clip = load_gait(mocap, name)
