@@ -342,7 +342,7 @@ def write_contact_rows(
         # Tangents along the slip, and the speed that pulls a standing corner back to its anchor
         u, v, w = speeds[c, 0] - fall * n[0], speeds[c, 1] - fall * n[1], speeds[c, 2] - fall * n[2]
         slip = sqrt(u * u + v * v + w * w)
-        if slip > 1e-6:
+        if slip > SLIDING:
             axes[0, 0], axes[0, 1], axes[0, 2] = u / slip, v / slip, w / slip
         else:
             # A point at rest: any direction in the plane
