@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from marey.base import InputError, UnknownNameError
+from marey.base import FloatArray, InputError, UnknownNameError
 from marey.dynamics import GRAVITY, Body
 from marey.kinematics import EllipsoidLimits
 from marey.lie import SO3
@@ -40,19 +40,36 @@ def energy(simulator: Simulator) -> float:
     return float(0.5 * v @ simulator.mechanics().inertia @ v)
 
 
+def drop(simulator: Simulator, motion: Motion) -> tuple[float, FloatArray, FloatArray]:
+    """Twelve poses dropped from 5 cm: lowest point ever [m], kinetic energies (12,) [J] after two and four seconds."""
+    deepest, energies = 0.0, np.empty((12, 2))
+    for n in range(12):
+        put(simulator, motion[25 * n], 0.05)
+        for half in range(2):
+            for _ in range(200):
+                simulator.step(H)
+                deepest = min(deepest, lowest(simulator))
+            energies[n, half] = energy(simulator)
+    return deepest, energies[:, 0], energies[:, 1]
+
+
 @pytest.mark.mocap
 @pytest.mark.parametrize("friction", FRICTIONS)
 def test_tournier_52_a_dropped_figure_settles(
     d1_body: Body, c1_model: PoseModel, d1_walk: Motion, friction: str
 ) -> None:
     simulator = Simulator(d1_body, c1_model, damping="energetic", damping_rate=5.0, ground=Ground(friction=friction))
-    put(simulator, d1_walk[0], 0.05)
-    deepest = 0.0
-    for _ in range(200):
-        simulator.step(H)
-        deepest = min(deepest, lowest(simulator))
+    deepest, _, later = drop(simulator, d1_walk)
     assert deepest > -2e-3
-    assert energy(simulator) < 1e-3 or friction == "frictionless"  # on ice it slides on for ever
+    # How long a limp figure tumbles differs from pose to pose; on ice it slides on for ever
+    assert (later < 1e-3).sum() >= 8 or friction == "frictionless"
+
+
+@pytest.mark.mocap
+@pytest.mark.xfail(strict=True, reason="about half of the poses still tumble after 2 s (22 of 49 have settled)")
+def test_tournier_52_every_pose_settles_within_two_seconds(d1_body: Body, c1_model: PoseModel, d1_walk: Motion) -> None:
+    simulator = Simulator(d1_body, c1_model, damping="energetic", damping_rate=5.0, ground=Ground())
+    assert (drop(simulator, d1_walk)[1] < 1e-3).all()
 
 
 @pytest.mark.mocap
@@ -61,15 +78,15 @@ def test_a_figure_at_rest_is_carried_by_its_weight_and_nothing_else(
 ) -> None:
     simulator = Simulator(d1_body, c1_model, damping="energetic", damping_rate=5.0, ground=Ground())
     put(simulator, d1_walk[0], 0.0)
-    forces = []
-    for _ in range(400):
+    # It tumbles for some seconds; then each single step carries its weight
+    for _ in range(1500):
+        simulator.step(H)
+        if energy(simulator) < 1e-9:
+            break
+    for _ in range(100):
         simulator.step(H)
         assert simulator.contacts is not None
-        forces.append(simulator.contacts.forces.sum(axis=0))
-    # A body that settles trembles: single steps differ from the weight by up to 4 N
-    weight = np.array([0.0, 70.0 * GRAVITY, 0.0])
-    np.testing.assert_allclose(np.mean(forces[200:], axis=0), weight, atol=2.0)
-    assert np.abs(np.array(forces[300:]) - weight).max() < 0.02 * 70.0 * GRAVITY
+        np.testing.assert_allclose(simulator.contacts.forces.sum(axis=0), [0.0, 70.0 * GRAVITY, 0.0], atol=2.0)
     contacts = simulator.contacts
     assert contacts is not None
     push = contacts.impulses[:, 1]
@@ -77,19 +94,6 @@ def test_a_figure_at_rest_is_carried_by_its_weight_and_nothing_else(
     side = np.linalg.norm(contacts.impulses[:, [0, 2]], axis=1)
     assert (side <= 0.8 * push + 1e-9).all()  # inside the cone
     assert (push > 0.0).sum() >= 3
-
-
-@pytest.mark.mocap
-@pytest.mark.xfail(
-    strict=True, reason="2.4 N: a settled figure trembles; single steps differ from the weight by up to 4 N"
-)
-def test_each_step_of_a_figure_at_rest_carries_its_weight(d1_body: Body, c1_model: PoseModel, d1_walk: Motion) -> None:
-    simulator = Simulator(d1_body, c1_model, damping="energetic", damping_rate=5.0, ground=Ground())
-    put(simulator, d1_walk[0], 0.0)
-    for _ in range(300):
-        simulator.step(H)
-    assert simulator.contacts is not None
-    np.testing.assert_allclose(simulator.contacts.forces.sum(axis=0), [0.0, 70.0 * GRAVITY, 0.0], atol=2.0)
 
 
 @pytest.mark.mocap
