@@ -345,7 +345,7 @@ def write_contact_rows(
         if slip > SLIDING:
             axes[0, 0], axes[0, 1], axes[0, 2] = u / slip, v / slip, w / slip
         else:
-            # A point that stands: fixed directions. Those of its tiny slip change from step to step, and forces with them
+            # A point that stands: fixed directions. Those of its tiny slip change from step to step, as would forces
             a, e, h = (1.0, 0.0, 0.0) if abs(n[0]) < 0.7 else (0.0, 0.0, 1.0)
             part = a * n[0] + e * n[1] + h * n[2]
             a, e, h = a - part * n[0], e - part * n[1], h - part * n[2]

@@ -41,7 +41,7 @@ def energy(simulator: Simulator) -> float:
 
 
 def drop(simulator: Simulator, motion: Motion) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Twelve poses dropped from 5 cm: lowest points (12,) [m], kinetic energies (12,) [J] after two and four seconds."""
+    """Twelve poses dropped from 5 cm: lowest points (12,) [m], energies (12,) [J] after two and four seconds."""
     deepest, energies = np.zeros(12), np.empty((12, 2))
     for n in range(12):
         put(simulator, motion[25 * n], 0.05)
