@@ -132,7 +132,7 @@ def _play_scene(
 
     if play.goal and (play.activation or play.programmes or play.seconds is not None or play.step_s is not None):
         raise typer.BadParameter("--goal finds the activations and the time itself: leave the others out.")
-    found = load_scene(scene)
+    found, missed, goal_figures = load_scene(scene), list[str](), list[str]()
     if play.programmes is not None:
         # The programmes of the file in place of those of the scene
         given = load_programmes(play.programmes)
@@ -144,13 +144,18 @@ def _play_scene(
         goals = [parse_goal(text) for text in play.goal]
         with progress_bar("solve") as tell:
             control = solve_scene(found, goals, on_iteration=lambda number, cost: tell(number, 25))
-        result = control.result
-        film = control.film()
+        film, tolerance_m = control.film(), control.goal_tolerance_m
         facts = {
-            "status": str(getattr(result.status, "value", result.status)),
-            "iterations": int(result.iterations),
+            "status": "REACHED" if control.reached else "MISSED",
+            "iterations": int(control.result.iterations),
             "goal_errors_m": [float(error) for error in control.errors_m],
         }
+        goal_figures.append(f"goals {facts['status']}, worst {100.0 * control.errors_m.max():.1f} cm")
+        missed = [
+            f"goal {text} is missed by {100.0 * error:.1f} cm, {100.0 * tolerance_m:g} cm are allowed"
+            for text, error in zip(play.goal, control.errors_m, strict=True)
+            if error > tolerance_m
+        ]
     else:
         # Splines held at the activations given, each from 0 to 1
         known = [spline.name for spline in found.parts.splines]
@@ -182,14 +187,15 @@ def _play_scene(
         }
         print_json({"scene": scene, "out": out, **film_facts, **facts})
     else:
-        figures = [f"{name} {value:.4g}" for name, value in film.metrics.items()]
-        figures += [f"{name} {value}" for name, value in facts.items()]
+        figures = [f"{name} {value:.4g}" for name, value in film.metrics.items()] + goal_figures
         size = f"{film.num_frames} frames  {film.positions.shape[1]} nodes"
         typer.echo("  ".join([film.name, size, *figures]))
     # The checks of a scene are those of its own programmes
-    if film.failed and play.seconds is None and not (play.activation or play.programmes or play.goal):
-        for sentence in film.failed:
-            warn(f"{scene}: {sentence}")
+    if play.seconds is None and not (play.activation or play.programmes or play.goal):
+        missed += film.failed
+    for sentence in missed:
+        warn(f"{scene}: {sentence}")
+    if missed:
         raise typer.Exit(1)
 
 

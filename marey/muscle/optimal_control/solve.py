@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, Literal
 
 import numpy as np
@@ -136,6 +137,8 @@ DT_S: Final = 1 / 30
 MAX_CONTROL_CELLS: Final = 800  # of the body that is solved; the found activations drive the finer one
 COARSENING_FRACTIONS: Final = (1.0, 0.85, 0.7, 0.55, 0.4)  # [-] of the desired growth of cells, tried in turn
 GOAL_TOLERANCE_M: Final = 0.02
+MAX_CORRECTIONS: Final = 6  # times that the goals of the coarser body are moved
+WORTHWHILE: Final = 0.9  # [-] of the largest miss: a correction that leaves more is the last
 MAX_POINT_DISTANCE: Final = 3.0  # [cells] a point farther than this from the body does not belong to it
 
 
@@ -185,16 +188,21 @@ class PositionGoal:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SceneControl:
-    """Activations of a scene's splines that meet goals; call it with a time [s] for those of that time."""
+    """Activations of a scene's splines for goals; call it with a time [s] for those of that time.
+
+    What counts is the scene itself under these activations, not the coarser body that was solved.
+    """
 
     scene: SoftBodyScene
     system: SoftSystem  # of the coarser body
-    result: ControlResult
+    result: ControlResult  # of the last solve of the coarser body, whose goals may be moved
+    played: Film
+    misses_m: FloatArray  # (G, 3) [m] from where the film shows the point of each goal to the goal, in the order given
+    goal_tolerance_m: float
 
     def __call__(self, t: float) -> FloatArray:
         """Activations ``(splines,)`` at a time [s]; the last ones stay."""
-        controls = self.result.controls
-        return np.clip(controls[min(int(t / self.system.dt), len(controls) - 1)], 0.0, 1.0)
+        return _read_controls(self.result.controls, self.system.dt, t)
 
     @property
     def seconds(self) -> float:
@@ -203,15 +211,25 @@ class SceneControl:
 
     @property
     def errors_m(self) -> FloatArray:
-        """Distance from each goal ``(G,)`` [m] of the coarser body, in the order of time."""
-        return self.result.goal_errors
+        """Distance ``(G,)`` [m] of the film from each goal."""
+        return np.linalg.norm(self.misses_m, axis=1)
+
+    @property
+    def reached(self) -> bool:
+        """Whether the film meets every goal."""
+        return bool(self.errors_m.max() <= self.goal_tolerance_m)
 
     def film(self) -> Film:
         """The scene itself under these activations."""
-        return self.scene.run(self.seconds + self.system.dt, activations=self)
+        return self.played
 
     def __repr__(self) -> str:
-        return f"SceneControl({self.scene.name}, {len(self.errors_m)} goals, {self.result!r})"
+        met = "reached" if self.reached else "missed"
+        return f"SceneControl({self.scene.name}, {len(self.errors_m)} goals {met}, worst {self.errors_m.max():.3g} m)"
+
+
+def _read_controls(controls: FloatArray, dt: float, t: float) -> FloatArray:
+    return np.clip(controls[min(int(t / dt + 1e-9), len(controls) - 1)], 0.0, 1.0)
 
 
 SCENE_SETTINGS: Final = ActivationSettings(smooth=1e-1)  # splines of scenes would flicker without
@@ -231,7 +249,8 @@ def solve_scene(
 ) -> SceneControl:
     """Activations that bring points of a scene's body to places in time ([Engell2012]_ §25.4, its open end).
 
-    The problem is solved on a coarser body of the same shape; :meth:`SceneControl.film` plays the scene itself.
+    The problem is solved on a coarser body of the same shape, and the scene itself is played. By as much as it misses
+    its goals, those of the coarser body are moved, and the solve goes on from where it ended, as long as that helps.
 
     Args:
         scene: its shape, material, splines, bones and ground; programmes do not matter.
@@ -240,7 +259,7 @@ def solve_scene(
         max_cells: about so many cells are solved.
         dt: step [s].
         max_iterations: per round of growing goal weights; as the settings say by default.
-        goal_tolerance_m: when a goal counts as reached [m].
+        goal_tolerance_m: when a goal counts as reached, by the coarser body and by the scene [m].
         on_iteration: called with the iteration and the cost; returning ``False`` ends the search.
         settings: how activations are weighed against goals.
     """
@@ -265,15 +284,47 @@ def solve_scene(
         targets.append(StateGoal(step, np.asarray(goal.place), components=components))
     steps = max(target.step for target in targets)
     knots = min(steps, max(4, int(np.ceil(settings.knots_per_s * steps * dt))))
-    result = solve_control(
-        settings.make_problem(system, steps, targets, knots),
-        method=method,
-        max_iterations=max_iterations or settings.max_iterations,
-        tolerance=settings.tolerance,
-        goal_tolerance=goal_tolerance_m,
-        on_iteration=on_iteration,
-    )
-    return SceneControl(scene, system, result)
+    problem = settings.make_problem(system, steps, targets, knots)
+    wanted = np.array([goal.place for goal in given])
+
+    def solve(problem: OptimalControlProblem, start: FloatArray | None) -> SceneControl:
+        result = solve_control(
+            problem,
+            method=method,
+            start=start,
+            max_iterations=max_iterations or settings.max_iterations,
+            tolerance=settings.tolerance,
+            goal_tolerance=goal_tolerance_m,
+            on_iteration=on_iteration,
+        )
+        film = scene.run(dt * (steps + 1), activations=partial(_read_controls, result.controls, dt))
+        misses = wanted - np.array([_find_goal_point(film, goal) for goal in given])
+        return SceneControl(scene, system, result, film, misses, goal_tolerance_m)
+
+    best = found = solve(problem, None)
+    for _ in range(MAX_CORRECTIONS):
+        if found.reached or found.result.status is SolveStatus.STOPPED:
+            break
+        # The coarser body aims past each goal by what the scene missed
+        moved = zip(targets, found.misses_m, strict=True)
+        targets = [replace(target, target=target.target + miss) for target, miss in moved]
+        problem = replace(problem, goals=targets, goal_weight=found.result.goal_weight)
+        found = solve(problem, found.result.controls)
+        last = float(best.errors_m.max())
+        if found.errors_m.max() < last:
+            best = found
+        if found.errors_m.max() > WORTHWHILE * last:
+            break
+    return best
+
+
+def _find_goal_point(film: Film, goal: PositionGoal) -> FloatArray:
+    """Place (3,) [m] of the point of a goal at its time."""
+    if isinstance(goal.point, str):
+        path = film.bones.ends[:, film.bones.names.index(goal.point), 1]
+    else:
+        path = film.positions[:, int(np.linalg.norm(film.positions[0] - goal.point, axis=1).argmin())]
+    return np.array([np.interp(goal.time_s, film.times, path[:, axis]) for axis in range(3)])
 
 
 def build_coarse_scene(scene: SoftBodyScene, max_cells: int) -> SceneModel:

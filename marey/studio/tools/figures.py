@@ -279,7 +279,7 @@ def _play_scene(context: ToolContext, settings: Settings) -> ToolResult:
             return not context.cancelled
 
         found = solve_scene(scene, wanted, max_cells=500, max_iterations=most, on_iteration=hear)
-        return film_result(found.film(), {"missed_m": found.errors_m.tolist()})
+        return film_result(found.film(), {"missed_m": found.errors_m.tolist(), "reached": found.reached})
     known = [spline.name for spline in scene.parts.splines]
     held = {str(name): float(value) for name, value in cast(Tree, settings["activations"] or {}).items()}
     for name, value in held.items():
