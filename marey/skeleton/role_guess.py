@@ -156,6 +156,9 @@ def _fits_limb(named: list[int | None], limb: LimbChain, lengths: FloatArray) ->
     places = [limb.chain.index(joint) if joint in limb.chain else -1 for joint in named if joint is not None]
     if -1 in places or places != sorted(set(places)) or None in named[:2]:
         return False
+    if limb.middle == limb.end and len(places) == len(named):
+        # A shape without a wrist is no evidence against three names in order: arms of ogres and dwarfs
+        return True
     for (a, b), expected in zip(((0, 1), (1, 2)), (limb.upper_length, limb.lower_length), strict=True):
         if b < len(places) and expected > 0.0:
             bone = float(lengths[list(limb.chain[places[a] + 1 : places[b] + 1])].sum())
