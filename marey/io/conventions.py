@@ -16,7 +16,6 @@ CMU_UNIT_M: Final = 0.0254 / 0.45  # CMU lengths are inches / 0.45
 METRES: Final = {"m": 1.0, "cm": 0.01, "mm": 0.001, "inch": 0.0254, "cmu": CMU_UNIT_M, "dm": 0.1, "foot": 0.3048}
 RARE: Final = 0.25  # [ln] prior against rare units, so that a child in centimetres is not read as a giant in inches
 HEIGHT_M: Final = 1.70  # a person's height, the middle of what we expect
-GIANT_M: Final = 2.1  # a taller person in inches is rarer still: children in centimetres are captured more often
 HEIGHT_OF_REACH: Final = 1.4  # height over the longest way from the root to a bone's end: 1.3 to 1.5 in CMU, SMPL
 PLAUSIBLE_M: Final = (0.75, 2.4)  # a person's height in a known unit; outside of this the unit is none that we know
 MOST_SCALED: Final = 0.25  # [ln] a person scaled by a power of ten is this near to that height: 1.32 to 2.18 m
@@ -106,8 +105,7 @@ def choose_unit(height: float) -> UnitGuess:
 
     def distance(name: str) -> float:
         rare = RARE if name in ("inch", "cmu", "dm", "foot") else 0.0
-        giant = RARE if name == "inch" and height * METRES[name] > GIANT_M else 0.0
-        return rare + giant + abs(math.log(height * METRES[name] / HEIGHT_M))
+        return rare + abs(math.log(height * METRES[name] / HEIGHT_M))
 
     name = min(METRES, key=distance)
     metres = METRES[name]

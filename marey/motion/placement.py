@@ -156,7 +156,8 @@ def standing_height(skeleton: Skeleton, roles: RoleMap | None = None) -> float:
         return float(positions[head, 1] - low) / HEAD_SHARE
     if head is not None:
         return float(tips[head, 1]) - low
-    shoulders = [positions[roles[role], 1] for role in ("left_shoulder", "right_shoulder") if role in roles]
+    ends = () if "neck" in roles else ("left_shoulder", "right_shoulder")
+    shoulders = [positions[roles[role], 1] for role in ends if role in roles]
     crowns = [low + float(y - low) / SHOULDER_SHARE for y in shoulders]
     return max(float(positions[:, 1].max()), float(tips[:, 1].max()), *crowns) - low
 

@@ -34,7 +34,7 @@ def test_the_unit_of_a_grown_person_is_found(unit, stature):
 
 
 @pytest.mark.parametrize("unit", ["m", "cm", "mm"])
-@pytest.mark.parametrize("stature", [0.86, 1.05])
+@pytest.mark.parametrize("stature", [0.95, 1.05])
 def test_a_child_is_not_taken_for_a_giant_in_inches(unit, stature):
     body = human(stature).scaled(1.0 / METRES[unit])
     assert guess_body_unit(body).name == unit
