@@ -11,6 +11,7 @@ import os
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -277,17 +278,22 @@ def expand_inputs(paths: Iterable[str], suffixes: Sequence[str] = ()) -> list[st
 def plan_outputs(files: Sequence[str], out: str | None, suffix: str) -> dict[str, str]:
     """Where the result of each input goes: the file ``out``, a name in the folder ``out``, or beside the input.
 
-    Folders are made. ``-`` is stdout.
+    Inputs with the same name keep the folders that tell them apart, else their suffix: ``walk-fbx.bvh``. Folders are
+    made. ``-`` is stdout.
     """
     # Several inputs go to a folder, whatever it is called
     is_folder = out is not None and (len(files) > 1 or Path(out).is_dir() or out.endswith(("/", os.sep)))
+    paths = {file: Path("stdin" if file == "-" else file) for file in files}
+    stems = {file: path.with_suffix("") if out is None else Path(path.stem) for file, path in paths.items()}
+    if out is not None and len(set(stems.values())) < len(stems):
+        shared = os.path.commonpath([path.absolute().parent for path in paths.values()])
+        stems = {file: path.absolute().relative_to(shared).with_suffix("") for file, path in paths.items()}
+    counts = Counter(stems.values())
     targets: dict[str, str] = {}
-    for file in files:
-        path = Path("stdin" if file == "-" else file)
-        if out is None:
-            targets[file] = str(path.with_suffix(suffix))
-        else:
-            targets[file] = str(Path(out) / (path.stem + suffix)) if is_folder else out
+    for file, stem in stems.items():
+        word = f"-{paths[file].suffix.lstrip('.')}" if counts[stem] > 1 else ""
+        name = stem.with_name(stem.name + word + suffix)
+        targets[file] = str(name if out is None else Path(out) / name) if is_folder or out is None else out
     if len(set(targets.values())) < len(files):
         raise typer.BadParameter("two inputs would be written to the same file.")
     for target in targets.values():

@@ -18,6 +18,7 @@ SIDES: Final = ("left", "right")
 UP: Final = np.array([0.0, 1.0, 0.0])
 _LEG: Final = ("hip", "knee", "ankle")
 MIN_LEG_M: Final = 1e-6  # [m] shorter legs have no length
+BLOCK_FRAMES: Final = 1024  # whose joint frames are in memory at once
 LEG_DIFFERENCE: Final = 0.5  # [-] one leg under this part of the other: a joint is named wrongly
 
 
@@ -52,7 +53,7 @@ class BodyPosture:
         positions, world = np.empty((len(wxyz), len(joints), 3)), np.empty((len(wxyz), len(joints), 4))
         base = np.empty((len(wxyz), 3)) if roots is None else roots
         # A block of frames at a time: the other joints of a long clip are large
-        for part in split_blocks(len(wxyz)):
+        for part in split_blocks(len(wxyz), BLOCK_FRAMES):
             start = np.zeros((part.stop - part.start, 3)) if roots is None else roots[part]
             origins, frames = joint_frames(skeleton, start, wxyz[part])
             if roots is None:

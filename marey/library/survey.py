@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import zipfile
@@ -16,9 +17,12 @@ from marey.base import MissingFileError
 CATALOGUE_NAME: Final = "catalogue.sqlite"
 SNIFFED_BYTES: Final = 4096
 LICENCE_BYTES: Final = 16384  # of a note, as far as it is read
+HEADER_BYTES: Final = 1 << 20  # of a glTF file, as far as its own note is looked for
+_COPYRIGHT: Final = re.compile(rb'"copyright"\s*:\s*("(?:[^"\\]|\\.)*")')
 LICENCE_CHARACTERS: Final = 200  # of a note, as far as it is kept
 MOTION_SUFFIXES: Final = (
-    ".bvh", ".amc", ".glb", ".gltf", ".fbx", ".usd", ".usda", ".usdc", ".usdz", ".mvnx", ".safetensors",
+    ".bvh", ".amc", ".glb", ".gltf", ".vrm", ".vrma", ".fbx", ".usd", ".usda", ".usdc", ".usdz", ".mvnx",
+    ".safetensors",
 )  # fmt: skip
 MARKER_SUFFIXES: Final = (".c3d", ".trc")
 # Arrays that tell a motion from a body shape, a mask or a table
@@ -53,7 +57,7 @@ def survey_paths(paths: str | Path | Iterable[str | Path]) -> Survey:
         if not path.exists():
             raise MissingFileError(str(path))
         if not path.is_dir():
-            motions.setdefault(path, find_note(path.parent, path.parent))
+            motions.setdefault(path, _own_note(path) or find_note(path.parent, path.parent))
             continue
         files = list[Path]()
         for home, inner, names in os.walk(path / "clips" if is_library(path) else path):
@@ -62,7 +66,7 @@ def survey_paths(paths: str | Path | Iterable[str | Path]) -> Survey:
         for file in sorted(files):
             reason = _why_no_motion(file)
             if reason is None:
-                motions.setdefault(file, find_note(file.parent, path))
+                motions.setdefault(file, _own_note(file) or find_note(file.parent, path))
             else:
                 skipped.setdefault(file, reason)
     return Survey(tuple(motions), tuple(skipped.items()), tuple(motions.values()))
@@ -104,6 +108,19 @@ def _why_no_motion(path: Path) -> str | None:
     except (zipfile.BadZipFile, ValueError, NotImplementedError):
         return None
     return f"no motion format ({suffix or 'no suffix'})"
+
+
+def _own_note(path: Path) -> str:
+    """Copyright note that a glTF file holds itself (``asset.copyright``, [Khronos2021]_ §5.9); else nothing."""
+    if path.suffix.lower() not in (".glb", ".gltf", ".vrm"):
+        return ""
+    try:
+        with path.open("rb") as file:
+            found = _COPYRIGHT.search(file.read(HEADER_BYTES))
+        note = "" if found is None else str(json.loads(found[1].decode("utf-8", "replace"), strict=False)).strip()
+    except (OSError, ValueError):
+        return ""
+    return f"{path}: {note[:LICENCE_CHARACTERS]}" if note else ""
 
 
 def _find_note(folder: Path, top: Path) -> str:

@@ -97,6 +97,7 @@ def transform_motion(motion: Motion, turn_rad: float, here: FloatArray, there: F
 SLOW_MPS: Final = 0.3  # points of standing feet are slower, points of swinging feet rarely
 SMOOTHING_HZ: Final = 10.0
 FLOOR_PERCENT: Final = 30.0  # of resting heights: below the median, since feet also rest on stairs, seats and boxes
+SHOULDER_SHARE: Final = 0.818  # height of the shoulders over stature, for a body without a head ([Drillis1966]_)
 HEAD_SHARE: Final = 0.890  # height of the head joint over stature, for a head without a tip: as in HUMAN
 
 
@@ -153,8 +154,12 @@ def standing_height(skeleton: Skeleton, roles: RoleMap | None = None) -> float:
         np.linalg.norm(skeleton.tips[head])
     ):
         return float(positions[head, 1] - low) / HEAD_SHARE
-    high = float(tips[head, 1]) if head is not None else float(max(positions[:, 1].max(), tips[:, 1].max()))
-    return high - low
+    if head is not None:
+        return float(tips[head, 1]) - low
+    ends = () if "neck" in roles else ("left_shoulder", "right_shoulder")
+    shoulders = [positions[roles[role], 1] for role in ends if role in roles]
+    crowns = [low + float(y - low) / SHOULDER_SHARE for y in shoulders]
+    return max(float(positions[:, 1].max()), float(tips[:, 1].max()), *crowns) - low
 
 
 def assess_motion(motion: Motion) -> Anatomy:

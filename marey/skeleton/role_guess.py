@@ -25,10 +25,10 @@ _ARM: Final = ("shoulder", "elbow", "wrist")
 
 def guess_roles(skeleton: Skeleton) -> tuple[dict[str, int], list[str]]:
     """Return the joints by role, and one sentence for each guess that says what it rests on."""
-    by_name = _guess_by_name(skeleton)
     plan = find_body_plan(skeleton)
     if plan is not None and plan.cost > MOST_COST:
         plan = None
+    by_name = _guess_by_name(skeleton, plan)
     by_shape, sides_are_named = ({}, True) if plan is None else _guess_by_shape(skeleton, plan)
     # Of several joints with one meaning ("UpLeg" below "__UpLeg"), the one that the shape suggests
     prefix = common_prefix(skeleton.names)
@@ -156,6 +156,9 @@ def _fits_limb(named: list[int | None], limb: LimbChain, lengths: FloatArray) ->
     places = [limb.chain.index(joint) if joint in limb.chain else -1 for joint in named if joint is not None]
     if -1 in places or places != sorted(set(places)) or None in named[:2]:
         return False
+    if limb.middle == limb.end and len(places) == len(named):
+        # A shape without a wrist is no evidence against three names in order: arms of ogres and dwarfs
+        return True
     for (a, b), expected in zip(((0, 1), (1, 2)), (limb.upper_length, limb.lower_length), strict=True):
         if b < len(places) and expected > 0.0:
             bone = float(lengths[list(limb.chain[places[a] + 1 : places[b] + 1])].sum())
@@ -174,7 +177,7 @@ def name_spine_joints(spine: list[int]) -> dict[str, int]:
     return named if len(spine) == 2 else {**named, "spine2": spine[(len(spine) - 1) // 2]}
 
 
-def _guess_by_name(skeleton: Skeleton) -> dict[str, int]:
+def _guess_by_name(skeleton: Skeleton, plan: BodyPlan | None) -> dict[str, int]:
     prefix = common_prefix(skeleton.names)
     told = [parse_joint_name(name, prefix) for name in skeleton.names]
     joints: dict[str, int] = {}
@@ -204,6 +207,10 @@ def _guess_by_name(skeleton: Skeleton) -> dict[str, int]:
     for j, (side, part) in enumerate(told):
         if not side and part in trunk:
             trunk[part].append(j)
+    if plan is not None:
+        # A sternum or rib that hangs beside the spine is a part of the skin
+        on_line = {*plan.trunk, *plan.head}
+        trunk["spine"] = [j for j in trunk["spine"] if j in on_line] or trunk["spine"]
     if trunk["pelvis"]:
         # "root" may carry "pelvis": the lower one holds the legs
         first, last = trunk["pelvis"][0], trunk["pelvis"][-1]

@@ -105,6 +105,16 @@ def test_pictures_of_several_clips_go_to_a_folder(run, folder, tmp_path):
     assert {path.name for path in (tmp_path / "p").iterdir()} == {"one.png", "三.png"}
 
 
+def test_inputs_with_one_name_keep_their_folders_or_their_suffix(run, tmp_path):
+    walk = samples.walk(seconds=0.5, rate_hz=30.0)
+    for name in ("anna/take.bvh", "anna/take.glb", "ben/take.bvh"):
+        (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        save(walk, tmp_path / "in" / name)
+    assert run("convert", tmp_path / "in", tmp_path / "out", "--format", "bvh").code == 0
+    written = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.bvh")}
+    assert written == {"anna/take-bvh.bvh", "anna/take-glb.bvh", "ben/take.bvh"}
+
+
 def test_finished_conversions_can_be_skipped(run, folder, tmp_path):
     arguments = ("convert", folder / "one.bvh", tmp_path / "o.glb", "--skip-existing", "--json")
     assert "skipped" not in lines_of(run(*arguments).out)[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import tomllib
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,18 @@ def refuse(name: str) -> str:
 @pytest.mark.parametrize("name", TABLE["error"])
 def test_broken_file_gives_its_message(name):
     assert refuse(name) == TABLE["error"][name]
+
+
+def test_joints_beyond_the_limit_are_refused_before_they_are_read(tmp_path):
+    joint = b"JOINT j\n{\nOFFSET 0 1 0\nCHANNELS 3 Zrotation Xrotation Yrotation\n"
+    text = b"HIERARCHY\n" + joint.replace(b"JOINT", b"ROOT") + 150_000 * (joint + b"}\n")
+    (tmp_path / "many.bvh").write_bytes(text + b"}\nMOTION\nFrames: 1\nFrame Time: 0.03\n0\n")
+    tracemalloc.start()
+    try:
+        assert "more than 10000 joints" in refuse(str(tmp_path / "many.bvh"))
+        assert tracemalloc.get_traced_memory()[1] < 5 * len(text)
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("name", TABLE["loads"])

@@ -34,8 +34,9 @@ def test_the_unit_of_a_grown_person_is_found(unit, stature):
 
 
 @pytest.mark.parametrize("unit", ["m", "cm", "mm"])
-def test_a_child_is_not_taken_for_a_giant_in_inches(unit):
-    body = human(1.05).scaled(1.0 / METRES[unit])
+@pytest.mark.parametrize("stature", [0.95, 1.05])
+def test_a_child_is_not_taken_for_a_giant_in_inches(unit, stature):
+    body = human(stature).scaled(1.0 / METRES[unit])
     assert guess_body_unit(body).name == unit
 
 

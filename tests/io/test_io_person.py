@@ -244,7 +244,7 @@ def test_info_says_why_a_thing_is_no_human(run, tmp_path):
     stick = Skeleton(("a", "b"), np.array([-1, 0]), np.array([[0.0, 0, 0], [0, 1.0, 0]]))
     path = write_plain(Motion(stick, 30.0, np.zeros((3, 3)), SO3.identity(3, 2)), tmp_path / "stick.bvh")
     said = run("info", path)
-    assert "not a human" in said.out and "lacks two legs" in said.err
+    assert "not a human" in said.out and "two pairs of mirrored limbs" in said.err
 
 
 SCENES = [

@@ -97,6 +97,15 @@ def test_a_clip_keeps_its_take_its_character_and_its_licence(tree, tmp_path):
         assert [r.name for r in library.clips(Query(text="stroll"))] == ["hero:Stroll"]
 
 
+def test_a_gltf_file_brings_its_own_copyright_note(tmp_path):
+    save(walk()[:10], tmp_path / "fox.gltf")
+    document = json.loads((tmp_path / "fox.gltf").read_text())
+    document["asset"]["copyright"] = 'CC-BY 4.0 by "Ann"'
+    (tmp_path / "fox.gltf").write_text(json.dumps(document))
+    (tmp_path / "LICENSE").write_text("All rights reserved\n")
+    assert survey_paths(tmp_path).licences == (f'{tmp_path / "fox.gltf"}: CC-BY 4.0 by "Ann"',)
+
+
 def test_a_second_run_reads_nothing_again(tree, tmp_path, monkeypatch):
     with Library(tmp_path / "lib") as library:
         library.add(tree)

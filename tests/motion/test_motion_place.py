@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from marey.base import InputError
 from marey.io import load
 from marey.lie import SO3, geodesic_distance
-from marey.motion import Motion, headings, mean_speed, place, root_speeds
+from marey.motion import Motion, headings, mean_speed, place, root_speeds, standing_height
 from marey.motion.placement import decode_relative_root, encode_relative_root
 from marey.samples import walk
 from marey.skeleton import HUMAN, Skeleton
@@ -24,6 +24,13 @@ def standing(*root_turns: SO3) -> Motion:
     wxyz = SO3.identity(frames, HUMAN.num_joints).wxyz.copy()
     wxyz[:, 0] = [turn.wxyz for turn in root_turns]
     return Motion(HUMAN, 60.0, np.zeros((frames, 3)), SO3(wxyz))
+
+
+def test_a_body_without_neck_and_head_has_the_stature_of_its_shoulders():
+    kept = [j for j, name in enumerate(HUMAN.names) if name not in ("neck", "head")]
+    parents = [kept.index(int(HUMAN.parents[j])) if j else -1 for j in kept]
+    body = Skeleton(tuple(HUMAN.names[j] for j in kept), parents, HUMAN.offsets[kept], HUMAN.tips[kept])
+    assert standing_height(body) == pytest.approx(standing_height(HUMAN), abs=0.05)
 
 
 def wrapped(angle: float) -> float:

@@ -215,3 +215,34 @@ def test_cmu_bvh_and_asf_are_known(mocap):
     }
     for role, (in_bvh, in_asf) in pairs.items():
         assert (bvh.names[role_map(bvh)[role]], asf.names[role_map(asf)[role]]) == (in_bvh, in_asf)
+
+
+def test_a_sternum_beside_the_spine_is_no_spine_joint(body_maker):
+    trunk, head = ["b_root", "b_spine0", "b_spine1", "b_spine2"], ["b_neck", "b_head"]
+    body = body_maker(trunk, head, MOCAP_ARM, MOCAP_LEG, lambda side, part: f"b_{side[0]}_{part}")
+    beside = Skeleton(
+        (*body.names, "p_sternum"),
+        [*body.parents, body.names.index("b_spine2")],
+        np.concatenate([body.offsets, [[0.0, 0.05, 0.12]]]),
+    )
+    assert names_by_role(beside)["spine3"] == "b_spine2"
+
+
+def test_long_arms_on_short_legs_keep_the_joints_that_their_names_say():
+    said = dict(
+        zip(
+            ("hip", "knee", "ankle", "foot", "collar", "shoulder", "elbow", "wrist"),
+            ("UpperLeg", "LowerLeg", "Foot", "Toes", "Shoulder", "UpperArm", "LowerArm", "Hand"),
+            strict=True,
+        )
+    )
+    factors = {"knee": 0.8, "ankle": 0.8, "elbow": 1.3, "wrist": 1.3}
+    names, offsets = list[str](), HUMAN.offsets.copy()
+    for j, name in enumerate(HUMAN.names):
+        side, _, part = name.partition("_")
+        names.append(side.capitalize() + said[part] if part else name.capitalize())
+        offsets[j] *= factors.get(part, 1.0)
+    found = names_by_role(Skeleton(tuple(names), HUMAN.parents, offsets, HUMAN.tips))
+    for side in ("left", "right"):
+        for part in ("shoulder", "elbow", "wrist"):
+            assert found[f"{side}_{part}"] == side.capitalize() + said[part]

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -47,6 +48,7 @@ MOST_CHANNELS: Final = 9  # of a joint: positions, rotations, scales
 _REMARK: Final = re.compile(r"#(?!!)|//")  # "#!" begins an AMC file
 _POINT: Final = re.compile(rb"\d\.\d")
 _COMMA: Final = re.compile(rb"(?<=\d),(?=\d)")
+_JOINT: Final = re.compile(rb"^[ \t]*JOINT\b", re.IGNORECASE | re.MULTILINE)
 _WORDS: Final = re.compile(r"\n|[{}]|[^\s{}]+")
 _MOTION: Final = re.compile(rb"^[ \t\r\f\v]*motion(?=[\s:])", re.IGNORECASE | re.MULTILINE)
 _END_SITE: Final = -2  # on the stack of open braces: an end site, not a joint
@@ -95,11 +97,14 @@ class _HierarchyParser:
 
     def __init__(self, text: TextFile) -> None:
         self.text, self.at = text, 0
+        # No words of joints beyond the limit, at which parsing ends
+        beyond = next(islice(_JOINT.finditer(text.data), MAX_JOINTS + 1, None), None)
+        data = text.data if beyond is None else text.data[: beyond.end()]
         try:
-            head = text.data.decode("utf-8")
+            head = data.decode("utf-8")
         except UnicodeDecodeError:
             # Names in the characters of a country: each byte stays apart from the others
-            head = text.data.decode("latin-1")
+            head = data.decode("latin-1")
         self.words: list[str] = _WORDS.findall(head)
         self.tree = BvhHeader()
         self.open: list[int] = []  # joints whose braces are open

@@ -18,6 +18,7 @@ from marey.motion import Contacts, Motion, find_runs
 from marey.skeleton import Capsules, Skeleton, capsules, role_map
 
 COLLISION_FRAMES: Final = 128  # whose pairs of capsules are compared at once
+SOLE_FRAMES: Final = 1024  # whose joint frames are in memory at once
 OVERLAP_M: Final = 0.01  # [m] capsules are rounder than bodies: less is skin on skin
 STEP_M: Final = 0.06  # [m] a sole in contact this far over the floor stands on a step
 STILL_MPS: Final = 0.005  # [m/s] a point in contact that moves slower is held
@@ -88,7 +89,7 @@ def measure_result(
     Slip and height are those of contacts that the result has. Broken plants are found by the source's own track, so
     that a contact which was given up counts.
     """
-    at = motion.map_frames(body.sole.positions)
+    at = motion.map_frames(body.sole.positions, size=SOLE_FRAMES)
     steps = np.diff(at, axis=0)
     speeds = np.linalg.norm(steps[..., [0, 2]], axis=-1) * motion.rate_hz
     slips, floats, broken = [np.zeros(0)], [0.0], list[BrokenPlant]()

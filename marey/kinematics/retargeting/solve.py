@@ -43,7 +43,7 @@ from marey.skeleton import (
     thorax_from,
 )
 
-BLOCK_FRAMES: Final = 2048
+BLOCK_FRAMES: Final = 1024
 MAX_ASF_FILES: Final = 8  # original skeletons looked at beside a BVH file
 MIN_ROLL_RAD: Final = np.radians(0.3)  # [rad] less is not seen
 
