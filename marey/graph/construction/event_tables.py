@@ -88,7 +88,8 @@ def register_event(name: str, axes: tuple[str, str], find: Finder) -> None:
     """Make graphs built from now on have a table of another kind of event.
 
     A kick, say, is a state and two numbers, its height and its reach. From then on ``graph.tables["kick"].bound(low,
-    high)`` is the least cost from every state to a kick between two heights and reaches, and the report counts kicks::
+    high)`` is the least cost from every state to a kick between two heights and reaches, the report counts kicks, and a
+    sketch asks for one by ``Event("custom", name="kick", at=(x, z), numbers=(height, reach))``::
 
         def kicks(arrays):
             states = np.flatnonzero(...)  # of the arrays of the graph, (K,)
