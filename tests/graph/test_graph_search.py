@@ -617,3 +617,16 @@ def test_custom_events_of_the_graph_are_asked_for_by_name(walker):
     assert [one.status for one in refused] == ["NO_BEHAVIOUR_PATH(0)", "PARAM_OUT_OF_RANGE(0)"]
     assert "'dance', only kick" in refused[0].advice
     assert "the nearest is 1.10, 0.50" in refused[1].advice
+
+
+def test_a_river_through_a_sample_of_the_path_is_crossed_once():
+    # The middle of a path of an even number of pieces is on the river, to rounding, in any direction
+    for heading in np.linspace(0.0, 3.0, 200):
+        along, across = np.array([np.sin(heading), np.cos(heading)]), np.array([np.cos(heading), -np.sin(heading)])
+        points = np.array([-1.9 * along, 0.3 * across, 1.9 * along]) + 3.0 * along
+        path = Path(points, "spline")
+        middle = path.point_at(0.5 * path.length_m)
+        river = River(tuple(middle - 3.0 * across), tuple(middle + 3.0 * across), 0.3)
+        ends = (GroundPose(tuple(points[0])), GroundPose(tuple(points[-1])))
+        asked = Sketch(*ends, path, world=World(rivers=(river,)))
+        assert [constraint.name for constraint in compile_sketch(asked)] == ["river", "goal"]

@@ -178,17 +178,18 @@ def _crossing_direction(river: River, leg: FloatArray) -> float:
 
 
 def _find_crossings(leg: FloatArray, river: River) -> list[tuple[float, FloatArray]]:
-    """Arc lengths and places at which a path crosses the middle of a river."""
+    """Arc lengths and places at which a path changes from one side of the middle of a river to the other."""
     p, q = np.array(river.start), np.array(river.end)
-    d, e = np.diff(leg, axis=0), q - p
-    cross = d[:, 0] * e[1] - d[:, 1] * e[0]
-    safe = np.where(np.abs(cross) < 1e-12, np.inf, cross)
-    gap = p - leg[:-1]
-    t = (gap[:, 0] * e[1] - gap[:, 1] * e[0]) / safe
-    u = (gap[:, 0] * d[:, 1] - gap[:, 1] * d[:, 0]) / safe
-    hit = np.flatnonzero((t >= 0.0) & (t < 1.0) & (u >= 0.0) & (u <= 1.0) & np.isfinite(safe))
-    along = np.concatenate([[0.0], np.cumsum(np.linalg.norm(d, axis=1))])
-    return [(float(along[k] + t[k] * np.linalg.norm(d[k])), leg[k] + t[k] * d[k]) for k in hit]
+    # Side of each sample; one that is on the line has a side too, so that no crossing is lost to rounding or met twice
+    side = (leg - p) @ np.array([q[1] - p[1], p[0] - q[0]])
+    change = np.flatnonzero((side[:-1] >= 0.0) != (side[1:] >= 0.0))
+    share = side[change] / (side[change] - side[change + 1])
+    d = np.diff(leg, axis=0)
+    places = leg[change] + share[:, None] * d[change]
+    within = (places - p) @ (q - p) / ((q - p) @ (q - p))
+    lengths = np.linalg.norm(d, axis=1)
+    along = np.concatenate([[0.0], np.cumsum(lengths)])[change] + share * lengths[change]
+    return [(float(s), place) for s, place, u in zip(along, places, within, strict=True) if 0.0 <= u <= 1.0]
 
 
 def _must_cross(
