@@ -12,7 +12,7 @@ from marey.blending.phase_blending import (
     blend_plants,
     blend_sources,
 )
-from marey.blending.phases import MotionPhase, blend_duration, cut_phases, hold_plants, phase_string
+from marey.blending.phases import MotionPhase, align_phases, blend_duration, cut_phases, hold_plants, phase_string
 from marey.blending.pose_blending import BlendedPoses
 from marey.blending.sources import BlendSource
 from marey.blending.validity import (
@@ -46,6 +46,7 @@ __all__ = [
     "MotionPhase",
     "PhaseCheck",
     "align_phase",
+    "align_phases",
     "balance_motion",
     "blend",
     "blend_duration",

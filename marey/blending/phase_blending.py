@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from marey.base import FloatArray, InputError, Result, UnknownNameError
 from marey.blending.phases import (
     MotionPhase,
+    align_phases,
     blend_duration,
     check_blend_weights,
     cut_phases,
@@ -158,6 +159,7 @@ def blend(
     realign: bool = True,
     extrapolate: bool = False,
     clean: bool = True,
+    align: bool = False,
     rate_hz: float | None = None,
     body: Body | None = None,
 ) -> BlendResult:
@@ -177,6 +179,7 @@ def blend(
         realign: turn the sources after turning flights.
         extrapolate: allow weights from -0.25 to 1.25.
         clean: hold planted feet still in the sources first.
+        align: clips may have unlike contacts; what corresponds is blended, see :func:`align_phases`.
         rate_hz: of the result; that of the first motion by default.
         body: of the first motion by default.
 
@@ -185,10 +188,10 @@ def blend(
     """
     rule = BlendSettings(time, root, stance, rotations, extrapolate)
     w = check_blend_weights(weights, len(motions), extrapolate=extrapolate)
-    clips = [cut_phases(motion, clean=clean) for motion in motions]
+    clips = align_phases(motions, clean=clean) if align else [cut_phases(motion, clean=clean) for motion in motions]
     strings = [phase_string(clip) for clip in clips]
     if len(set(strings)) > 1:
-        fix = "Cut the clips to the same phases"
+        fix = "Cut the clips to the same phases, or pass align=True"
         raise InputError(f"the sequences of contacts differ: {' and '.join(strings)}", fix)
     if not clips or not clips[0]:
         raise InputError("no phase is long enough to be blended", "Give longer clips")

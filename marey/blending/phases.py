@@ -132,6 +132,83 @@ def phase_string(phases: tuple[MotionPhase, ...]) -> str:
     return "|".join("".join(letters[name] for name in p.planted) or "-" for p in phases)
 
 
+def align_phases(motions: Sequence[Motion], *, clean: bool = True) -> tuple[tuple[MotionPhase, ...], ...]:
+    """Stretches of clips with unlike contacts that correspond to one another: equally many of each clip.
+
+    Phases with equal contacts are matched in order, so that the time matched less the time between is longest (local
+    alignment, [Smith1981]_); what lies before and after is cut off. Unlike phases in between, such as the double
+    support of a walk and the flight of a run, make one "mixed" phase with the feet that all have planted throughout.
+
+    Raises:
+        InputError: no two phases have equal contacts.
+    """
+    held = [hold_plants(motion) if clean else ensure_contacts(motion) for motion in motions]
+    cuts = [cut_phases(motion, clean=False) for motion in held]
+    # Ranges of phases of each clip, clip after clip; earlier clips are represented by the first
+    groups: list[list[range]] = [[range(n, n + 1)] for n in range(len(cuts[0]))]
+    for cut in cuts[1:]:
+        rows = [_common_contacts([cuts[0][n] for n in group[0]]) for group in groups]
+        lengths = [sum(cuts[0][n].duration_s for n in group[0]) for group in groups]
+        pairs = _align_contacts(rows, lengths, [p.planted for p in cut], [p.duration_s for p in cut])
+        groups = [
+            [*(range(groups[own.start][n].start, groups[own.stop - 1][n].stop) for n in range(len(groups[0]))), other]
+            for own, other in pairs
+        ]
+    if not groups:
+        strings = " and ".join(phase_string(cut) for cut in cuts)
+        raise InputError(f"the clips have no contacts in common: {strings}", "Choose clips that stand on the same foot")
+    aligned: list[tuple[MotionPhase, ...]] = []
+    for clip, cut, column in zip(held, cuts, range(len(cuts)), strict=True):
+        own: list[MotionPhase] = []
+        for group in groups:
+            all_phases = [one[n] for one, part in zip(cuts, group, strict=True) for n in part]
+            phases = [cut[n] for n in group[column]]
+            planted = _common_contacts(all_phases)
+            if all(phase.planted == planted for phase in all_phases) and len(phases) == 1:
+                own.append(phases[0])
+                continue
+            plants = tuple(next(p for p in phases[0].plants if p.foot == name) for name in planted if name in SIDES)
+            stop = phases[-1].start + phases[-1].motion.num_frames
+            own.append(MotionPhase(clip[phases[0].start : stop], "mixed", planted, plants, phases[0].start))
+        aligned.append(tuple(own))
+    return tuple(aligned)
+
+
+def _common_contacts(phases: Sequence[MotionPhase]) -> tuple[str, ...]:
+    return tuple(name for name in phases[0].planted if all(name in phase.planted for phase in phases))
+
+
+def _align_contacts(
+    first: Sequence[tuple[str, ...]], first_s: Sequence[float], second: Sequence[tuple[str, ...]],
+    second_s: Sequence[float],
+) -> list[tuple[range, range]]:  # fmt: skip
+    r"""Ranges of two sequences of phases that correspond, by local alignment.
+
+    .. math:: H_{ij} = \max(0, H_{i-1,j-1} + s_{ij}, H_{i-1,j} - T_i, H_{i,j-1} - T_j)
+
+    with s the time matched, or less the longer of two unlike phases.
+    """
+    best = np.zeros((len(first) + 1, len(second) + 1))
+    back = np.zeros(best.shape, dtype=np.int64)  # 0 stop, 1 both, 2 first, 3 second
+    for i, (a, s) in enumerate(zip(first, first_s, strict=True)):
+        for j, (b, t) in enumerate(zip(second, second_s, strict=True)):
+            step = min(s, t) if a == b else -max(s, t)
+            ways = (0.0, best[i, j] + step, best[i, j + 1] - s, best[i + 1, j] - t)
+            back[i + 1, j + 1] = int(np.argmax(ways))
+            best[i + 1, j + 1] = ways[back[i + 1, j + 1]]
+    i, j = (int(n) for n in np.unravel_index(int(np.argmax(best)), best.shape))
+    # Backwards; a phase without a partner belongs to the pair before it
+    pairs: list[tuple[range, range]] = []
+    i_stop, j_stop = i, j
+    while back[i, j]:
+        way = back[i, j]
+        i, j = i - (way != 3), j - (way != 2)
+        if way == 1:
+            pairs.append((range(i, i_stop), range(j, j_stop)))
+            i_stop, j_stop = i, j
+    return pairs[::-1]
+
+
 def hold_plants(motion: Motion, phases: tuple[ContactPhase, ...] | None = None) -> Motion:
     """Hold the ball of each planted foot over its plant; legs bend for it, the root stays.
 

@@ -25,6 +25,7 @@ MAX_STEP_SHIFT_M: Final = 0.03  # [m] by which a footstep moves so that a pick m
 MAX_STEP_ROTATION_RAD: Final = 0.052  # [rad] and turns
 MAX_ANCHOR_ROTATION_RAD: Final = 0.2  # [rad] by which all of them turn together
 NO_PICKS: Final = np.zeros(0, dtype=np.int64)
+NO_MARKS: Final = np.zeros((0, 0), dtype=np.bool_)
 NO_ENDS: Final = np.zeros((0, 3))
 NO_TABLE: Final = np.zeros((0, 0, 0))
 NO_TABLES: Final = np.zeros((0, 0, 0, 0))
@@ -80,6 +81,7 @@ class SearchGraph(NamedTuple):
     pick: IntArray = NO_PICKS  # (N,) to which all that a state can do leads; EMPTY: to none; (0,): not known
     pick_end: FloatArray = NO_ENDS  # (N, 3) and where the anchor is there
     leap: IntArray = NO_PICKS  # (N,) flight that is all that a state can do; EMPTY: it can do more; (0,): not known
+    marks: BoolArray = NO_MARKS  # (M, N) where custom events of the sketch begin
 
     @property
     def source(self) -> IntArray:
@@ -108,7 +110,8 @@ class SketchConstraint:
     hands: int = 0  # bits: 1 left, 2 right
     length_m: float = 0.0  # shortest flight of a jump, least way from plant to plant of a step
     rise_m: float = 0.0  # least rise of a jump
-    is_stop: bool = False  # whether it is met standing only
+    is_stop: bool = False  # whether it is met standing only,
+    mark: int = EMPTY  # or, instead, in states of this row of marks only
     hold_s: float = 0.0
     pin_tolerance_m: float = np.nan  # of the root at its pin; NaN: that of the hand
     slack_m: float = 0.0  # by which footsteps may move hand and root towards their targets
@@ -123,10 +126,11 @@ class SketchConstraint:
 
 CONSTRAINT_FIELDS: Final = (
     "kind", "x", "y", "z", "heading", "tolerance", "hands", "length", "rise", "stop", "pin_x", "pin_z", "slack",
-    "pin_tolerance",
+    "pin_tolerance", "mark",
 )  # fmt: skip
 CONSTRAINT_RECORD: Final = np.dtype(
-    [(name, np.int64 if name in ("kind", "hands", "stop") else np.float64) for name in CONSTRAINT_FIELDS], align=True
+    [(name, np.int64 if name in ("kind", "hands", "stop", "mark") else np.float64) for name in CONSTRAINT_FIELDS],
+    align=True,
 )
 """A constraint as compiled code reads it, with the units of :class:`SketchConstraint`."""
 Records = Any
@@ -137,7 +141,7 @@ def pack_constraints(constraints: Sequence[SketchConstraint]) -> Records:
     """Constraints as records ``(L,)``."""
     rows = [
         (w.kind, *w.place, w.heading_rad, w.tolerance_m, w.hands, w.length_m, w.rise_m, w.is_stop, *w.pin, w.slack_m,
-         w.root_tolerance_m)
+         w.root_tolerance_m, w.mark)
         for w in constraints
     ]  # fmt: skip
     return np.array(rows, dtype=CONSTRAINT_RECORD).view(np.recarray)

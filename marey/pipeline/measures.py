@@ -219,7 +219,7 @@ def find_broken(check: SketchCheck, motion: Motion, sketch: Sketch) -> tuple[str
     flights = [phase for phase in contact_phases(motion) if phase.kind == "flight"]
     speeds = np.linalg.norm(np.gradient(ground, axis=0), axis=1) * motion.rate_hz
     for event in sketch.events:
-        if event.at is None or event.kind not in ("pass", "stop", "jump"):
+        if event.at is None or event.kind not in ("pass", "stop", "jump", "custom"):
             continue
         away = np.linalg.norm(ground - np.array(event.at), axis=1)
         near = max(EVENT_NEAR_M, sketch.goal.tolerance_m) if event.tolerance_m is None else event.tolerance_m
@@ -238,7 +238,7 @@ def find_broken(check: SketchCheck, motion: Motion, sketch: Sketch) -> tuple[str
             if not here:
                 found.append(f"makes no jump at {where}")
         elif float(away.min()) > near + SLACK_M:
-            found.append(f"passes {float(away.min()):.2f} m from the {event.kind} at {where}")
+            found.append(f"passes {float(away.min()):.2f} m from the {event.name or event.kind} at {where}")
         elif event.kind == "stop":
             stood = float(((speeds < STILL_MPS) & (away <= near + SLACK_M)).sum()) / motion.rate_hz
             if stood < JUMP_SHARE * (event.seconds or 0.0) or stood < 0.1:

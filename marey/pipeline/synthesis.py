@@ -137,9 +137,9 @@ class SynthesisResult(Result):
 
 
 def choose_engine(sketch: Sketch, graph: Any = None) -> str:
-    """The engine that "auto" takes: locomotion where hands have nothing to do and no graph is given."""
-    hands = any(event.kind in ("pick", "place") for event in sketch.events)
-    return "graph" if hands or graph is not None or sketch.world.stones else "locomotion"
+    """The engine that "auto" takes: locomotion where nothing needs captured clips and no graph is given."""
+    of_clips = any(event.kind in ("pick", "place", "custom") for event in sketch.events)
+    return "graph" if of_clips or graph is not None or sketch.world.stones else "locomotion"
 
 
 def synthesize_sketch(
@@ -346,8 +346,12 @@ def refuse_requests(sketch: Sketch, engine: str) -> None:
     """Refuse what an engine would leave out without a word.
 
     Raises:
-        InputError: the sketch has bars, or key poses.
+        InputError: the sketch has bars, key poses, or custom events for another engine than the graph.
     """
+    custom = next((event for event in sketch.events if event.kind == "custom"), None)
+    if custom is not None and engine != "graph":
+        what = f"a custom event '{custom.name}', and the {engine} engine has none"
+        raise InputError(what, "Use --engine graph with a graph that was built with that kind registered")
     if sketch.world.bars:
         raise InputError(f"a bar, and the {engine} engine holds on to nothing", "Remove it, or use `marey optimize`")
     if sketch.key_poses:

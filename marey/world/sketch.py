@@ -127,7 +127,7 @@ def _evaluate_span(p: FloatArray, t: FloatArray) -> FloatArray:
     return mix(mix(a1, a2, t[0], t[2]), mix(a2, a3, t[1], t[3]), t[1], t[2])
 
 
-EVENT_KINDS: Final = ("pass", "pick", "place", "jump", "stop")
+EVENT_KINDS: Final = ("pass", "pick", "place", "jump", "stop", "custom")
 HANDS: Final = ("left", "right")
 
 
@@ -152,7 +152,9 @@ class Event:
     height_m: float | None = None  # jump: rise of the centre of mass
     seconds: float | None = None  # stop: how long
     hand: str | None = None  # pick, place: "left" or "right"; None: either, but what is put down stays in its hand
-    tolerance_m: float | None = None  # how near hand (pick, place) or root (pass, stop, jump) comes; None: the engine's
+    tolerance_m: float | None = None  # how near hand (pick, place) or root (the others) comes; None: the engine's
+    name: str | None = None  # custom: the kind of event of the graph, as given to ``register_event``
+    numbers: Point2 | None = None  # custom: its two numbers [m], within half a cell of its table; None: any
 
     def __post_init__(self) -> None:
         if self.kind not in EVENT_KINDS:
@@ -163,8 +165,12 @@ class Event:
             raise InputError(f"a {self.kind} event without an object", 'Write object = "name"')
         if self.kind == "place" and self.to is None:
             raise InputError("a place event without a target", "Write to = [x, y, z]")
-        if self.kind in ("pass", "jump", "stop") and self.at is None:
+        if self.kind in ("pass", "jump", "stop", "custom") and self.at is None:
             raise InputError(f"a {self.kind} event without a position", "Write at = [x, z]")
+        if self.kind == "custom" and self.name is None:
+            raise InputError("a custom event without a name", 'Write name = "kick", as it was registered')
+        if self.kind != "custom" and (self.name is not None or self.numbers is not None):
+            raise InputError(f"a {self.kind} event with name or numbers", 'They belong to kind = "custom"')
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from marey.blending import (
     BlendSource,
     MotionPhase,
     align_phase,
+    align_phases,
     blend,
     blend_duration,
     blend_phase,
@@ -30,7 +31,7 @@ from marey.contacts import contact_phases
 from marey.dynamics import Body, compute_momentum
 from marey.io import load
 from marey.lie import SO3
-from marey.motion import Motion, contact_positions, transform_motion
+from marey.motion import Motion, contact_positions, find_runs, transform_motion
 from marey.skeleton import HUMAN, contact_points
 
 UP = np.array([0.0, 1.0, 0.0])
@@ -309,3 +310,38 @@ def test_safonova_a34_a_blend_of_a_leap_and_a_full_turn_lands_between(mocap):
     rule = predict_validity(*pair, weight=0.75)
     assert not rule.is_valid
     assert "turns differ" in rule.reasons[0]
+
+
+def test_a_walk_and_a_run_are_aligned_at_their_stances_and_make_a_jog():
+    walk, run = samples.walk(1.5, seconds=3.0, rate_hz=60.0), samples.run(3.0, seconds=2.0, rate_hz=60.0)
+    with pytest.raises(InputError, match="align=True"):
+        blend([walk, run], [0.5, 0.5])
+    first, second = align_phases([walk, run])
+    assert [phase.planted for phase in first] == [phase.planted for phase in second]
+    assert sum(phase.kind == "mixed" for phase in first) >= 2
+    # Ends are matched, mixed phases follow single supports, and nothing in between is lost
+    assert "mixed" not in (first[0].kind, first[-1].kind)
+    for clip in (first, second):
+        ends = [phase.start + phase.motion.num_frames - 1 for phase in clip[:-1]]
+        assert ends == [phase.start for phase in clip[1:]]
+    speeds, jogs = [], [blend([walk, run], [1.0 - w, w], align=True) for w in (0.2, 0.8)]
+    for jog in jogs:
+        ground = jog.motion.root_positions[:, [0, 2]]
+        speeds.append(float(np.linalg.norm(ground[-1] - ground[0])) / jog.motion.duration_s)
+        # Feet that stand in the result stand still: 2 mm, the bar of feet that are held
+        points, track = contact_positions(jog.motion), jog.motion.contacts
+        assert track is not None
+        for number, name in enumerate(track.names):
+            for start, stop in find_runs(track.active[:, number] if name.endswith("toe") else np.zeros(1, dtype=bool)):
+                places = points[start:stop, contact_points(jog.motion.skeleton).index(name)][:, [0, 2]]
+                assert np.linalg.norm(places - places[0], axis=1).max() < 0.002
+    assert 1.5 < speeds[0] < speeds[1] < 3.0
+
+
+def test_clips_without_a_common_stance_are_refused_and_a_clip_is_aligned_with_itself():
+    walk = samples.walk(1.2, seconds=3.0, rate_hz=60.0)
+    first, second = align_phases([walk, walk])
+    assert phase_string(first) == phase_string(second) == phase_string(cut_phases(walk))
+    falling = thrown(0.5, 31).motion
+    with pytest.raises(InputError, match="no contacts in common"):
+        align_phases([walk, falling])

@@ -44,6 +44,7 @@ def test_synth_draws_a_strip(run, sketch, tmp_path):
     done = run("synth", sketch, "--strip", picture, "--count", "4")
     assert done.code == 0, done.err
     assert "corridor" in done.out
+    assert done.err.startswith("marey: path: making a motion (engine auto)")
     assert picture.read_bytes()[:4] == b"\x89PNG"
 
 

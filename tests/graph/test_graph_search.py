@@ -21,6 +21,7 @@ from marey.graph.arrays import (
     compose_planar,
     pack_constraints,
 )
+from marey.graph.construction.event_tables import EventTable
 from marey.graph.database.settings import AS_CAPTURED, SearchSettings
 from marey.graph.paths import PathStep
 from marey.graph.search.anytime import FACING_ABOVE, AnytimeSearch
@@ -77,7 +78,7 @@ class Walker:
             flight=np.stack([flight, 0.3 * (flight > 0.0)], axis=1), is_standing=event == STAND,
             price=0.0 * cost, power=2.0 * cost, torque=np.ones((len(source), 16)) / 4.0,
         )  # fmt: skip
-        return SimpleNamespace(arrays=arrays)
+        return SimpleNamespace(arrays=arrays, tables={})
 
 
 @pytest.fixture(scope="module")
@@ -596,3 +597,36 @@ def test_every_step_begins_where_the_last_one_ends_and_costs_add_up(walker):
         ends = compose_planar(found.places[:-1], walker.arrays.delta[list(found.edges)])
         assert np.allclose(ends[:, :2], found.places[1:, :2], atol=1e-9)
         assert found.cost == pytest.approx(walker.arrays.cost[list(found.edges)].sum())
+
+
+def test_custom_events_of_the_graph_are_asked_for_by_name(walker):
+    states, numbers = np.array([LEFT, RIGHT]), np.array([[0.1, 0.5], [1.1, 0.5]])
+    table = EventTable("kick", ("height", "reach"), 0.2, states, numbers, np.zeros((0, 2)), np.zeros((0, 0)))
+    graph = SimpleNamespace(arrays=walker.arrays, tables={"kick": table})
+    for asked in (None, (float(numbers[0, 0]), 0.5)):
+        kick = Event("custom", name="kick", at=(0.0, 3.0), tolerance_m=0.3, numbers=asked)
+        found = search_graph(graph, sketch(events=(kick,)), k=1)
+        met = found.met[0] + 1
+        node = int(walker.arrays.target[found.edges[met - 1]])
+        root = compose_planar(found.places[met], walker.arrays.root[node])
+        assert node in (states[:1] if asked else states)
+        assert np.hypot(root[0], root[1] - 3.0) <= 0.3
+    dance = Event("custom", name="dance", at=(0.0, 3.0))
+    high = Event("custom", name="kick", at=(0.0, 3.0), numbers=(3.0, 0.5))
+    refused = [search_graph(graph, sketch(events=(event,)), k=1) for event in (dance, high)]
+    assert [one.status for one in refused] == ["NO_BEHAVIOUR_PATH(0)", "PARAM_OUT_OF_RANGE(0)"]
+    assert "'dance', only kick" in refused[0].advice
+    assert "the nearest is 1.10, 0.50" in refused[1].advice
+
+
+def test_a_river_through_a_sample_of_the_path_is_crossed_once():
+    # The middle of a path of an even number of pieces is on the river, to rounding, in any direction
+    for heading in np.linspace(0.0, 3.0, 200):
+        along, across = np.array([np.sin(heading), np.cos(heading)]), np.array([np.cos(heading), -np.sin(heading)])
+        points = np.array([-1.9 * along, 0.3 * across, 1.9 * along]) + 3.0 * along
+        path = Path(points, "spline")
+        middle = path.point_at(0.5 * path.length_m)
+        river = River(tuple(middle - 3.0 * across), tuple(middle + 3.0 * across), 0.3)
+        ends = (GroundPose(tuple(points[0])), GroundPose(tuple(points[-1])))
+        asked = Sketch(*ends, path, world=World(rivers=(river,)))
+        assert [constraint.name for constraint in compile_sketch(asked)] == ["river", "goal"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import heapq
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from marey.graph.construction.event_tables import (
     measure_event_reach,
 )
 from marey.graph.paths import BlendPartners
+from marey.graph.reconstruction.track import place_poses
 
 
 def random_arrays(seed: int, count: int = 50, degree: int = 2) -> GraphArrays:
@@ -174,3 +177,25 @@ def test_a_report_tells_what_a_graph_shows_and_lacks(picking):
     lost = set(picking.database.clips) - clips
     told = " ".join(report.warnings)
     assert all(name in told for name in lost)
+
+
+@pytest.mark.mocap
+def test_the_report_measures_how_far_joins_move_the_root_over_its_foot(picking):
+    def root(pose: int) -> np.ndarray:
+        return place_poses(picking, np.array([pose]), int(picking.database.phase[pose]), np.zeros(3)).roots[0, [0, 2]]
+
+    # The last pose shown of each stretch, and the one that the next stretch goes on from
+    gaps = [
+        float(np.linalg.norm(root(before[1] - 1) - root(after[0] - 1)))
+        for edge in range(picking.num_edges)
+        for before, after in pairwise(picking.stretches(edge))
+    ]
+    report = graph_report(picking, pairs=False)
+    assert report.join_m == pytest.approx(float(np.median(gaps)), abs=1e-9)
+    assert not any("alike" in warning for warning in report.warnings)
+    # A clip whose body is half a metre off its feet
+    database = picking.database
+    moved = database.roots + 0.5 * (database.clip[:, None] % 2) * [1.0, 0.0, 0.0]
+    far = graph_report(replace(picking, database=replace(database, roots=moved)), pairs=False)
+    assert far.join_m > 0.09
+    assert any("few poses are alike" in warning for warning in far.warnings)

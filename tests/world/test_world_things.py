@@ -46,6 +46,7 @@ EVENTS = {
     "place": Event("place", object="cup", to=(2.0, 0.7, 1.0)),
     "jump": Event("jump", at=(3.0, 0.0), length_m=1.1, height_m=0.3),
     "stop": Event("stop", at=(0.0, 1.0), seconds=2.5),
+    "custom": Event("custom", at=(0.0, 1.0), name="kick", numbers=(0.5, 0.8)),
 }
 CUPS = World(objects=(THINGS["objects"], Thing("kettle", (0.0, 0.0, 0.0))))
 
@@ -127,6 +128,8 @@ def test_events_keep_their_order():
         (lambda: Event("pick"), "object ="),
         (lambda: Event("place", object="cup"), "to ="),
         (lambda: Event("Pick", object="cup"), "pass, pick, place, jump, stop"),
+        (lambda: Event("custom", at=(0.0, 1.0)), "name ="),
+        (lambda: Event("pass", at=(0.0, 1.0), name="kick"), "custom"),
     ],
 )
 def test_an_event_without_what_it_needs_says_what_to_write(make, word):

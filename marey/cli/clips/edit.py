@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -33,7 +32,7 @@ def blend(
     clips: Annotated[list[str], typer.Argument(metavar="CLIPS...", help="Two or more motion files of one skeleton.")],
     out: MotionOut = None,
     weights: Annotated[str | None, option("One for each clip, such as 0.3,0.7.", metavar="LIST")] = None,
-    trim: Annotated[bool, option("Cut the clips to their longest common run of contacts.")] = True,
+    trim: Annotated[bool, option("Cut the clips to what corresponds, and allow unlike contacts there.")] = True,
     time: Annotated[
         str, option("Duration of a phase: sqrt (keeps gravity) or linear.", choices=("sqrt", "linear"))
     ] = "sqrt",
@@ -51,23 +50,29 @@ def blend(
     *,
     read: ReadOptions,
 ) -> None:
-    """Blend clips with the same contacts, phase by phase, and report the physical validity of the result.
+    """Blend clips phase by phase, and report the physical validity of the result.
 
     Gravity holds in flight and planted feet stay. A phase that the legs cannot reach, and a visible jump of velocity
     between phases, are warnings; the exit code stays 0 unless --require-valid.
     """
+    from marey.blending import align_phases, cut_phases, phase_string, predict_validity
     from marey.blending import blend as blend_motions
-    from marey.blending import cut_phases, predict_validity
 
     if len(clips) < 2:
         raise typer.BadParameter("give two clips or more.")
     # Equal weights unless a list is given
     shares = [1.0 / len(clips)] * len(clips) if weights is None else parse_numbers(weights, "weights", "0.3,0.7")
     motions = [load_clip(clip, read) for clip in clips]
-    if trim:
-        motions = _trim_to_common_contacts(motions)
+    # Phases that correspond, and how much of each clip they are
+    cuts = align_phases(motions) if trim else [cut_phases(motion) for motion in motions]
+    used_s = [sum(phase.duration_s for phase in cut) for cut in cuts]
+    if any(used < motion.duration_s - 0.1 for used, motion in zip(used_s, motions, strict=True)):
+        parts = ", ".join(f"{used:.2f} of {m.duration_s:.2f} s" for used, m in zip(used_s, motions, strict=True))
+        remark(f"cut the clips to what corresponds ({phase_string(cuts[0])}): {parts}")
+    mixed = sum(phase.kind == "mixed" for phase in cuts[0])
+    if mixed:
+        remark(f"in {mixed} phases the clips have unlike contacts; only feet that all have planted are held there")
     # Reasons not to blend phases of the first two clips, from the clips alone
-    cuts = [cut_phases(motion) for motion in motions[:2]]
     share = shares[0] / max(abs(sum(shares[:2])), 1e-9)
     faults = [
         f"phase {number} ({first.kind}): {reason}"
@@ -76,7 +81,7 @@ def blend(
     ]
     result = blend_motions(
         motions, shares, time=time, root=root, stance=stance, rotations=rotations, realign=realign,
-        extrapolate=extrapolate,
+        extrapolate=extrapolate, align=trim,
     )  # fmt: skip
     for sentence in (*faults, *result.report.problems):
         warn(sentence)
@@ -124,33 +129,6 @@ def blend(
         typer.echo(f"{result.motion.num_frames} frames  {result.motion.duration_s:.2f} s  {phases} phases  {verdict}")
     if require_valid and not result.report.is_valid:
         raise typer.Exit(1)
-
-
-def _trim_to_common_contacts(motions: Sequence[Motion]) -> list[Motion]:
-    """Cut every clip to the longest run of phases that all clips have, the first such run of each."""
-    from marey.blending import cut_phases, phase_string
-
-    # Phases of each clip as a string of contacts, such as L|LR|R
-    cuts = [cut_phases(motion, clean=False) for motion in motions]
-    contacts = [phase_string(cut).split("|") for cut in cuts]
-    first = contacts[0]
-    # Every run of phases of the first clip, the longest first
-    runs = [first[i:j] for i in range(len(first)) for j in range(len(first), i, -1)]
-    for run in sorted(runs, key=len, reverse=True):
-        # Where the run begins in each clip, or None
-        starts = [
-            next((i for i in range(len(one) - len(run) + 1) if one[i : i + len(run)] == run), None) for one in contacts
-        ]
-        if None in starts:
-            continue
-        trimmed: list[Motion] = []
-        for motion, cut, start in zip(motions, cuts, cast(list[int], starts), strict=True):
-            last = cut[start + len(run) - 1]
-            trimmed.append(motion[cut[start].start : last.start + last.motion.num_frames])
-        if any(after.num_frames < before.num_frames for after, before in zip(trimmed, motions, strict=True)):
-            remark(f"cut the clips to the {len(run)} phases that they share ({'|'.join(run)})")
-        return trimmed
-    return list(motions)  # nothing in common: the blend refuses them and names both sequences
 
 
 METHODS = ("physical", "kinematic", "pose-space")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -70,7 +71,7 @@ def synth(
     file at once, and better ones take its place; a line on stderr tells of each.
     """
     from marey.base import InputError, find_shipped_file
-    from marey.pipeline import run_batch, synthesize_sketch
+    from marey.pipeline import synthesize_sketch
     from marey.world import load_sketch
 
     files = [str(find_shipped_file(sketch, "sketch")) for sketch in sketches]
@@ -82,22 +83,13 @@ def synth(
     if len(files) > 1 or cluster is not None:
         if out is None:
             raise typer.BadParameter("several sketches need -o FOLDER.")
-        # A batch: motions in a folder, in processes or on a cluster
         given |= {"engine": engine, "graph": graph, "workers": workers, "cluster": cluster, "suffix": suffix}
-        with progress_bar("synth") as bar:
-            report = run_batch(
-                files, out, on_item=lambda _, done, total: bar(done, total),
-                on_link=lambda link: remark(f"dashboard: {link}"), **given,
-            )  # fmt: skip
-        print_result({"out": out, "items": [asdict(item) for item in report.items]}, report.sentence, is_json=json)
-        for item in report.items:
-            if not item.is_solved:
-                warn(f"{item.name}: {item.status}: {item.error}")
-        if report.num_solved < len(report.items):
-            raise typer.Exit(1)
+        _make_folder(files, out, given, is_json=json)
         return
     check_motion_file(out)
     sketch = load_sketch(files[0])
+    # Said at once: a search takes seconds, an optimisation minutes
+    remark(f"{sketch.name}: making a motion (engine {engine}{'' if budget_s is None else f', {budget_s:g} s'})")
     # One sketch: the engine and those of the options that it knows; "auto" goes on to the next where one cannot
     known = [n for name, own in ENGINE_OPTIONS.items() if engine in ("auto", name) for n in own]
     own = {name: value for name, value in given.items() if name in (*known, *SHARED_OPTIONS)}
@@ -105,17 +97,7 @@ def synth(
         from marey.locomotion import load_model
 
         own["model"] = load_model(model)
-    if watch:
-        from marey.io import save
-
-        def show(motion: Motion, found: SearchSolution) -> None:
-            if out is not None:
-                save(motion, out)
-            remark(
-                f"{found.seconds:.1f} s: {motion.duration_s:.1f} s of motion, at most {found.proved:.2f} times the best"
-            )
-
-        own["on_motion"] = show
+    own |= {"on_motion": partial(_show_motion, out)} if watch else {}
     others = "" if engine == "auto" else "Or try --engine auto"
     try:
         done = synthesize_sketch(sketch, engine, graph=graph, **own)
@@ -141,3 +123,29 @@ def synth(
         warn(sentence)
     if fault is not None or done.broken:
         raise typer.Exit(1)
+
+
+def _make_folder(files: list[str], out: str, given: dict[str, Any], *, is_json: bool) -> None:
+    """Motions of several sketches in a folder, in processes or on a cluster."""
+    from marey.pipeline import run_batch
+
+    with progress_bar("synth") as bar:
+        report = run_batch(
+            files, out, on_item=lambda _, done, total: bar(done, total),
+            on_link=lambda link: remark(f"dashboard: {link}"), **given,
+        )  # fmt: skip
+    print_result({"out": out, "items": [asdict(item) for item in report.items]}, report.sentence, is_json=is_json)
+    for item in report.items:
+        if not item.is_solved:
+            warn(f"{item.name}: {item.status}: {item.error}")
+    if report.num_solved < len(report.items):
+        raise typer.Exit(1)
+
+
+def _show_motion(out: str | None, motion: Motion, found: SearchSolution) -> None:
+    """Write a motion that a search has found so far, and say so."""
+    from marey.io import save
+
+    if out is not None:
+        save(motion, out)
+    remark(f"{found.seconds:.1f} s: {motion.duration_s:.1f} s of motion, at most {found.proved:.2f} times the best")

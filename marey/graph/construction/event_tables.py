@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, Result, UnknownNameError
 from marey.graph.algorithms import shortest_costs_to
-from marey.graph.arrays import FLIGHT, PICK_LEFT, PICK_RIGHT, STAND, GraphArrays
+from marey.graph.arrays import FLIGHT, PICK_LEFT, PICK_RIGHT, STAND, GraphArrays, to_frame
 from marey.graph.paths import BlendPartners, find_partners
 
 if TYPE_CHECKING:
@@ -88,7 +89,8 @@ def register_event(name: str, axes: tuple[str, str], find: Finder) -> None:
     """Make graphs built from now on have a table of another kind of event.
 
     A kick, say, is a state and two numbers, its height and its reach. From then on ``graph.tables["kick"].bound(low,
-    high)`` is the least cost from every state to a kick between two heights and reaches, and the report counts kicks::
+    high)`` is the least cost from every state to a kick between two heights and reaches, the report counts kicks, and a
+    sketch asks for one by ``Event("custom", name="kick", at=(x, z), numbers=(height, reach))``::
 
         def kicks(arrays):
             states = np.flatnonzero(...)  # of the arrays of the graph, (K,)
@@ -171,6 +173,7 @@ class GraphReport(Result):
     shown: int = 0  # poses that an edge shows
     speeds_mps: tuple[float, float] = (0.0, 0.0)  # tenth and ninetieth percentile over the steps
     turns_deg: tuple[float, float] = (0.0, 0.0)  # farthest turn of one step, left and right
+    join_m: float = 0.0  # median jump of the root over the standing foot at joins of clips, which is spread out
 
     def lines(self) -> list[str]:
         """The report in words."""
@@ -180,7 +183,8 @@ class GraphReport(Result):
             f"{self.shown} poses are shown ({100.0 * self.shown / max(self.poses, 1):.0f} %), "
             f"{self.shown / max(self.states, 1):.1f} a state",
             f"steps of {self.speeds_mps[0]:.1f} to {self.speeds_mps[1]:.1f} m/s; "
-            f"turns of up to {self.turns_deg[0]:.0f}° left and {self.turns_deg[1]:.0f}° right in a step",
+            f"turns of up to {self.turns_deg[0]:.0f}° left and {self.turns_deg[1]:.0f}° right in a step; "
+            f"joins move the root by {100.0 * self.join_m:.1f} cm",
         ]
         for event in self.events:
             said.append(
@@ -229,15 +233,23 @@ def graph_report(graph: MotionGraph, *, pairs: bool = True) -> GraphReport:
 MIN_STATES: Final = 12  # a walker has four phases a cycle, and starts, turns and stops beside
 MIN_TURN_DEG: Final = 20.0  # in one step: less leads round no corner
 WALK_MPS: Final = 0.4  # [m/s] a slower set shuffles
+MAX_JOIN_M: Final = 0.09  # [m] median jump of the root at joins: large sets have 2 to 4 cm, six clips 8 cm
 
 
 def measure_fitness(graph: MotionGraph) -> dict[str, Any]:
     """What a graph shows of its clips, how fast it steps and turns, and what it lacks to walk: fields of its report."""
     database, arrays = graph.database, graph.arrays
-    is_shown = np.zeros(database.num_poses, dtype=bool)
+    is_shown, joins = np.zeros(database.num_poses, dtype=bool), list[tuple[int, int]]()
     for edge in range(graph.num_edges):
-        for start, stop in graph.stretches(edge):
+        stretches = graph.stretches(edge)
+        for start, stop in stretches:
             is_shown[start:stop] = True
+        joins += [(before[1] - 1, after[0]) for before, after in pairwise(stretches)]
+    # Pose that is shown and pose before that to which it is joined, both seen from the foot on which they stand
+    level = np.column_stack([database.roots[:, [0, 2]], np.zeros(database.num_poses)])
+    roots = to_frame(level, database.phases.anchor[database.phase])[:, :2]
+    here, there = np.array(joins, dtype=np.int64).reshape(-1, 2).T
+    join_m = float(np.median(np.linalg.norm(roots[here] - roots[there - 1], axis=1))) if joins else 0.0
     lost = [name for n, name in enumerate(database.clips) if not is_shown[database.clip == n].any()]
     # Steps: edges on one foot, whose anchor goes from one foot to the other; the time of both supports belongs to them
     feet = np.isfinite(arrays.feet[arrays.source][:, :, 0]).sum(axis=1)
@@ -258,9 +270,20 @@ def measure_fitness(graph: MotionGraph) -> dict[str, Any]:
         warnings.insert(0, "this set cannot make a walker: add walks of the same person with starts, turns and stops")
     if lost:
         warnings.append(f"nothing is shown of {len(lost)} of {len(database.clips)} runs: {', '.join(sorted(lost))}")
+    if join_m > MAX_JOIN_M:
+        warnings.append(
+            f"few poses are alike: joins move the root by {100.0 * join_m:.0f} cm in the median, and knees will not be "
+            "those of the clips: add clips of the same kinds of steps"
+        )
     shown = int(is_shown.sum())
     pair = (float(speeds[0]), float(speeds[1]))
-    return {"shown": shown, "speeds_mps": pair, "turns_deg": (left, right), "warnings": tuple(warnings)}
+    return {
+        "shown": shown,
+        "speeds_mps": pair,
+        "turns_deg": (left, right),
+        "join_m": join_m,
+        "warnings": tuple(warnings),
+    }
 
 
 def measure_event_reach(table: EventTable, arrays: GraphArrays, partners: BlendPartners | None = None) -> EventReach:

@@ -28,6 +28,7 @@ from marey.graph.search.footsteps import (
     can_stand,
     evaluate_heuristic,
     follow_edge,
+    is_allowed,
     is_leapt,
     is_near_pick,
     is_path_free,
@@ -187,7 +188,7 @@ def expand_state(space: SearchSpace, grid: FloatArray, s: int, upper: float, eps
         elif goal.kind == JUMP or goal.kind == STEP:
             hit = is_leapt(goal, roads.flight, path, e, here, after)
         else:
-            hit = is_reached(goal, roads.stands[t], x, z, after.yaw + root[t, 2])
+            hit = is_reached(goal, is_allowed(goal, roads.stands, roads.marks, t), x, z, after.yaw + root[t, 2])
         # Prune edges that serve only to meet a constraint and do not, and ways to a single pick that cannot be moved
         if not hit and apart[e]:
             continue
@@ -291,7 +292,8 @@ def relax_edge(space: SearchSpace, s: int, e: int, name: int, cost: float, epsil
     # Only picks and places to reach are met by a detour
     now, goal = int(own.met), goals[own.met]
     if (goal.kind == PICK and is_picked(goal, int(roads.event[t]), roads.hand, t, after, x, z)) or (
-        goal.kind == REACH and is_reached(goal, roads.stands[t], x, z, after.yaw + roads.root[t, 2])
+        goal.kind == REACH
+        and is_reached(goal, is_allowed(goal, roads.stands, roads.marks, t), x, z, after.yaw + roads.root[t, 2])
     ):
         now += 1
     h = 0.0

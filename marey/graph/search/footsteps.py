@@ -165,9 +165,17 @@ def is_leapt(goal: Records, flight: FloatArray, path: FloatArray, e: int, before
 
 
 @kernel
-def is_reached(goal: Records, stands: bool, x: float, z: float, yaw: float) -> bool:
-    """Whether a root meets its position, heading and stance targets."""
-    if goal.stop != 0 and not stands:
+def is_allowed(goal: Records, stands: BoolArray, marks: BoolArray, node: int) -> bool:
+    """Whether a place is met in a state: standing where one is to stop, and where a custom event begins."""
+    if goal.mark != EMPTY:
+        return bool(marks[goal.mark, node])
+    return goal.stop == 0 or bool(stands[node])
+
+
+@kernel
+def is_reached(goal: Records, allowed: bool, x: float, z: float, yaw: float) -> bool:
+    """Whether a root is at its place and heading, in a state in which they count."""
+    if not allowed:
         return False
     dx, dz = x - goal.x, z - goal.z
     if dx * dx + dz * dz > goal.tolerance**2:

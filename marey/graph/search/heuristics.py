@@ -14,6 +14,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, UnknownNameError, kernel
 from marey.graph.arrays import (
+    EMPTY,
     FLIGHT,
     JUMP,
     NO_FINAL,
@@ -235,6 +236,8 @@ def find_meeting_edges(roads: SearchGraph, constraint: SketchConstraint) -> Bool
         return (
             wanted & (np.isnan(away) | (np.abs(own - away) <= constraint.tolerance_m + constraint.root_tolerance_m))
         )[t]
+    if constraint.mark != EMPTY:
+        return roads.marks[constraint.mark][t]
     return roads.stands[t] if constraint.is_stop else np.ones(len(t), dtype=bool)
 
 

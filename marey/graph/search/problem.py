@@ -41,11 +41,12 @@ from marey.graph.search.heuristics import (
     compute_bounds,
     layer_distances,
 )
-from marey.graph.search.sketch import SearchFailure, check_ground, check_parameters, compile_sketch
+from marey.graph.search.sketch import SearchFailure, check_ground, check_parameters, compile_sketch, mark_custom_states
 from marey.lie import SO3
 from marey.world import Sketch
 
 if TYPE_CHECKING:
+    from marey.graph.construction.event_tables import EventTable
     from marey.graph.motion_graph import MotionGraph
 
 
@@ -192,8 +193,13 @@ class SearchProblem:
         pick_tolerance_m: float | None = None,
         until: int | None = None,
         settings: SearchSettings = AS_CAPTURED,
+        tables: Mapping[str, EventTable] = MappingProxyType({}),
     ) -> SearchProblem | SearchFailure:
         """Compile a sketch, or return why it is infeasible; with ``until``, only its first constraints."""
+        marks = mark_custom_states(sketch, tables, len(made.roads.event))
+        if isinstance(marks, SearchFailure):
+            return marks
+        made = replace(made, roads=made.roads._replace(marks=marks)) if len(marks) else made
         roads, ground = made.roads, GroundGrid.from_sketch(sketch, settings)
         constraints = compile_sketch(sketch, pick_tolerance_m=pick_tolerance_m, settings=settings)[:until]
         failure = check_ground(sketch, ground, constraints) or check_parameters(roads, constraints, settings)

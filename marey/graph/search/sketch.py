@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from marey.base import FloatArray
+from marey.base import BoolArray, FloatArray
 from marey.graph.arrays import (
     JUMP,
     PICK,
@@ -23,6 +24,9 @@ from marey.graph.database.settings import AS_CAPTURED, SearchSettings
 from marey.graph.search.ground import GroundGrid
 from marey.graph.search.heuristics import find_meeting_edges
 from marey.world import Box, Event, River, Sketch, box_distance, segment_distance
+
+if TYPE_CHECKING:
+    from marey.graph.construction.event_tables import EventTable
 
 PICK_TOL_M: Final = 0.05
 HAND_MASKS: Final = {None: PICK_LEFT | PICK_RIGHT, "left": PICK_LEFT, "right": PICK_RIGHT}
@@ -127,6 +131,10 @@ def _make_constraint(
         )
     assert event.at is not None
     place = (event.at[0], 0.0, event.at[1])
+    if event.kind == "custom":
+        near = sketch.goal.tolerance_m if event.tolerance_m is None else event.tolerance_m
+        row = [other for other in sketch.events if other.kind == "custom"].index(event)
+        return SketchConstraint(REACH, place, near, mark=row, name=event.name or "")
     if event.kind == "jump":
         length, rise = event.length_m or 0.0, event.height_m or 0.0
         near = settings.jump_tolerance_m if event.tolerance_m is None else event.tolerance_m
@@ -135,6 +143,30 @@ def _make_constraint(
     hold = event.seconds or 0.0
     near = sketch.goal.tolerance_m if event.tolerance_m is None else event.tolerance_m
     return SketchConstraint(REACH, place, near, is_stop=stop, hold_s=hold, name=event.kind)
+
+
+def mark_custom_states(sketch: Sketch, tables: Mapping[str, EventTable], count: int) -> BoolArray | SearchFailure:
+    """States ``(M, N)`` at which the custom events of a sketch begin, with the numbers asked for."""
+    events = [(n, event) for n, event in enumerate(sketch.events) if event.kind == "custom"]
+    marks = np.zeros((len(events), count), dtype=bool)
+    for (number, event), row in zip(events, marks, strict=True):
+        table = tables.get(event.name or "")
+        if table is None:
+            known = ", ".join(sorted(tables))
+            return SearchFailure(
+                f"NO_BEHAVIOUR_PATH({number})",
+                f"The graph has no events '{event.name}', only {known}: register_event before it is built",
+            )
+        off = np.zeros(table.numbers.shape) if event.numbers is None else np.abs(table.numbers - event.numbers)
+        row[table.states[(off <= 0.5 * table.cell_m).all(axis=1)]] = True
+        if not row.any():
+            nearest = table.numbers[np.argmin(off.sum(axis=1))] if len(off) else None
+            has = "no clip does it" if nearest is None else f"the nearest is {nearest[0]:.2f}, {nearest[1]:.2f}"
+            return SearchFailure(
+                f"PARAM_OUT_OF_RANGE({number})",
+                f"{event.name} is asked for with {' and '.join(table.axes)} {event.numbers}; {has}: add clips",
+            )
+    return marks
 
 
 def _crossing_direction(river: River, leg: FloatArray) -> float:
@@ -146,17 +178,18 @@ def _crossing_direction(river: River, leg: FloatArray) -> float:
 
 
 def _find_crossings(leg: FloatArray, river: River) -> list[tuple[float, FloatArray]]:
-    """Arc lengths and places at which a path crosses the middle of a river."""
+    """Arc lengths and places at which a path changes from one side of the middle of a river to the other."""
     p, q = np.array(river.start), np.array(river.end)
-    d, e = np.diff(leg, axis=0), q - p
-    cross = d[:, 0] * e[1] - d[:, 1] * e[0]
-    safe = np.where(np.abs(cross) < 1e-12, np.inf, cross)
-    gap = p - leg[:-1]
-    t = (gap[:, 0] * e[1] - gap[:, 1] * e[0]) / safe
-    u = (gap[:, 0] * d[:, 1] - gap[:, 1] * d[:, 0]) / safe
-    hit = np.flatnonzero((t >= 0.0) & (t < 1.0) & (u >= 0.0) & (u <= 1.0) & np.isfinite(safe))
-    along = np.concatenate([[0.0], np.cumsum(np.linalg.norm(d, axis=1))])
-    return [(float(along[k] + t[k] * np.linalg.norm(d[k])), leg[k] + t[k] * d[k]) for k in hit]
+    # Side of each sample; one that is on the line has a side too, so that no crossing is lost to rounding or met twice
+    side = (leg - p) @ np.array([q[1] - p[1], p[0] - q[0]])
+    change = np.flatnonzero((side[:-1] >= 0.0) != (side[1:] >= 0.0))
+    share = side[change] / (side[change] - side[change + 1])
+    d = np.diff(leg, axis=0)
+    places = leg[change] + share[:, None] * d[change]
+    within = (places - p) @ (q - p) / ((q - p) @ (q - p))
+    lengths = np.linalg.norm(d, axis=1)
+    along = np.concatenate([[0.0], np.cumsum(lengths)])[change] + share * lengths[change]
+    return [(float(s), place) for s, place, u in zip(along, places, within, strict=True) if 0.0 <= u <= 1.0]
 
 
 def _must_cross(

@@ -235,7 +235,9 @@ class _SearchQuery:
         made = prepare_graph(self.graph, k, calm=calm)
         # Near a pick is enough where blends of all steps do the rest
         settings = replace(self.settings, slack_m=SearchSettings().slack_m) if is_free else self.settings
-        return SearchProblem.from_sketch(made, self.sketch, self.heuristic, self.pick_tolerance_m, self.until, settings)
+        return SearchProblem.from_sketch(
+            made, self.sketch, self.heuristic, self.pick_tolerance_m, self.until, settings, self.graph.tables
+        )
 
 
 def _make_result(graph: MotionGraph, sketch: Sketch, run: AnytimeSearch, clock: SearchClock) -> SearchResult:
