@@ -90,12 +90,15 @@ def test_ways_cost_what_their_poses_and_transitions_cost(picking):
     database, settings, ways = picking.database, picking.settings, picking.ways
     cost = compute_pose_costs(database, settings)
     price = compute_transition_costs(database, picking.transitions, settings)
-    for way in np.random.default_rng(1).choice(len(ways.source), 200, replace=False):
-        stretches = path_pose_ranges(database, picking.transitions, ways, int(way))
-        shown = sum(cost[a:b].sum() for a, b in stretches)
+    chosen = np.random.default_rng(1).choice(len(ways.source), 200, replace=False)
+    first, start, stop = path_pose_ranges(database, picking.transitions, ways, chosen)
+    for n, way in enumerate(chosen):
+        own = range(first[n], first[n + 1])
+        shown = sum(cost[start[k] : stop[k]].sum() for k in own)
+        assert len(own) == len(ways.jumps(int(way))) + 1
         assert ways.cost[way] == pytest.approx(shown + price[ways.jumps(int(way))].sum(), rel=1e-9)
-        assert stretches[0][0] == database.phases.start[ways.source[way]]
-        assert stretches[-1][1] == database.phases.stop[ways.through[way]]
+        assert start[own[0]] == database.phases.start[ways.source[way]]
+        assert stop[own[-1]] == database.phases.stop[ways.through[way]]
 
 
 @pytest.mark.mocap

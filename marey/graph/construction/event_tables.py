@@ -14,6 +14,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError, IntArray, Result, UnknownNameError
 from marey.graph.algorithms import shortest_costs_to
 from marey.graph.arrays import FLIGHT, PICK_LEFT, PICK_RIGHT, STAND, GraphArrays
+from marey.graph.database.compact import path_pose_ranges
 from marey.graph.paths import BlendPartners, find_partners
 
 if TYPE_CHECKING:
@@ -234,10 +235,10 @@ WALK_MPS: Final = 0.4  # [m/s] a slower set shuffles
 def measure_fitness(graph: MotionGraph) -> dict[str, Any]:
     """What a graph shows of its clips, how fast it steps and turns, and what it lacks to walk: fields of its report."""
     database, arrays = graph.database, graph.arrays
-    is_shown = np.zeros(database.num_poses, dtype=bool)
-    for edge in range(graph.num_edges):
-        for start, stop in graph.stretches(edge):
-            is_shown[start:stop] = True
+    _, start, stop = path_pose_ranges(database, graph.transitions, graph.ways, arrays.way)
+    # Stretches that are open at each pose
+    bounds = np.bincount(start, minlength=database.num_poses + 1) - np.bincount(stop, minlength=database.num_poses + 1)
+    is_shown = np.cumsum(bounds)[:-1] > 0
     lost = [name for n, name in enumerate(database.clips) if not is_shown[database.clip == n].any()]
     # Steps: edges on one foot, whose anchor goes from one foot to the other; the time of both supports belongs to them
     feet = np.isfinite(arrays.feet[arrays.source][:, :, 0]).sum(axis=1)
