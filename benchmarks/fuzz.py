@@ -1,11 +1,12 @@
 """Is anything lost, left half-written, untyped, slow or large, whatever is done to the product?
 
-``python benchmarks/fuzz.py [readers] [calls] [kills] [disks] [load] [--seed 1] [--seconds 60]`` shares the time among
+``python benchmarks/fuzz.py [PARTS] [--seed 1] [--seconds 60]`` shares the time among
 the parts and prints what each found. Exit code 1 if something did not hold; each line names what to run again:
 
 - readers: damaged copies of files of every format. Each is read or refused by a typed error, without NaN, in 2 s of a
   processor and 200 MB (``fuzz_readers.py``). ``readers --seed S --only FILE --number N`` repeats a finding.
 - calls: public functions with arguments that they cannot use (``fuzz_calls.py``).
+- commands: options that take a number, with numbers that they cannot use (``fuzz_commands.py``).
 - load: the engine, a library and a batch side by side under random load, for ten minutes with ``--seconds 600``; memory
   stays flat (``fuzz_load.py``). ``--record FILE.csv`` keeps what each took, second by second.
 - kills, disks: processes that are ended at any moment, disks that are full (``fuzz_faults.py``).
@@ -33,7 +34,9 @@ Verdict = dict[str, Any]
 def main() -> int:
     """Run the parts, print findings as they come and counts at the end."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=("readers", "calls", "kills", "disks", "load", []), default=[])
+    parser.add_argument(
+        "parts", nargs="*", choices=("readers", "calls", "commands", "kills", "disks", "load", []), default=[]
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--only", default="", help="readers: files whose path has this; calls: functions")
@@ -45,14 +48,16 @@ def main() -> int:
     parser.add_argument("--count", type=int, help="kills, readers: how many at most")
     options = parser.parse_args()
     import fuzz_calls
+    import fuzz_commands
     import fuzz_faults
     import fuzz_load
     from fuzz_readers import run_readers
 
-    each = options.seconds / len(options.parts or "12345")
+    each = options.seconds / len(options.parts or "123456")
     parts: dict[str, Callable[[], Iterator[Verdict]]] = {
         "readers": lambda: islice(run_readers(options.seed, each, options.only, options.number), options.count),
         "calls": lambda: fuzz_calls.run(options.seed, each, only=options.only, function_s=options.function_seconds),
+        "commands": lambda: fuzz_commands.run_commands(options.seed, each, options.only),
         "kills": lambda: fuzz_faults.run_kills(options.seed, each, options.count or 1000),
         "disks": lambda: fuzz_faults.run_disks(options.seed, each),
         "load": lambda: fuzz_load.run_load(options.seed, each, options.record),
