@@ -12,7 +12,7 @@ from marey.graph import GraphSettings, build_graph
 from marey.graph.algorithms import cluster_complete_linkage, select_cheapest, shortest_costs_to
 from marey.graph.arrays import compose_planar, to_frame
 from marey.graph.construction.build import assemble_graph, merge_states
-from marey.graph.construction.layout import keep_planted_feet
+from marey.graph.construction.layout import keep_planted_feet, sum_pairwise
 from marey.graph.database.compact import (
     compute_pose_costs,
     compute_transition_costs,
@@ -317,3 +317,10 @@ def test_no_edge_moves_a_planted_foot_farther_than_a_step(picking):
     feet = to_frame(table.feet[middle], table.anchor[middle][:, None])
     moved = compose_planar(arrays.delta[:, None], feet[arrays.target]) - feet[arrays.source]
     assert np.nan_to_num(np.linalg.norm(moved[..., :2], axis=-1)).max() <= picking.settings.max_foot_jump_m
+
+
+def test_sums_of_edges_are_those_of_numpy_to_the_last_bit():
+    rng = np.random.default_rng(0)
+    for count in (0, 1, 7, 8, 9, 15, 127, 128, 129, 136, 255, 257, 1000, 4321):
+        values = rng.lognormal(sigma=4.0, size=count)
+        assert sum_pairwise(values) == values.sum()
