@@ -106,11 +106,12 @@ def usage_of(option: str) -> Generator[None]:
 
 def check_number(param: typer.CallbackParam, value: Any) -> Any:
     """Callback of an option: a number, or each of several, is finite and not absurdly large."""
-    for one in cast(list[Any], value if isinstance(value, list | tuple) else [value]):
+    given = cast(list[Any], value if isinstance(value, list) else [value])
+    for one in given:
         most = LARGEST_COUNT if isinstance(one, int) else LARGEST_NUMBER
         if isinstance(one, int | float) and not abs(one) <= most:
             raise typer.BadParameter(f"{one} is no number to work with: give one between {-most:g} and {most:g}.")
-    return value
+    return cast(Any, value)
 
 
 def check_up(axis: str | None) -> str | None:

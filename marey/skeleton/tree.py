@@ -276,5 +276,5 @@ def _run_kinematics(
         raise InputError(f"{shapes} do not fit {joints} joints", "Give (F, 3), (F, J, 4) and (F, J, 3)")
     # Large arrays of numpy lie in large pages, those of compiled code do not: the first write to each page costs
     positions, world = np.empty((frames, joints, 3)), np.empty((frames, joints, 4))
-    fill_world_frames(skeleton.parents, *views, positions, world)
+    fill_world_frames(skeleton.parents, offsets, roots, turns, positions, world)
     return positions, world

@@ -198,8 +198,8 @@ class PhasePaths:
         """Some of the ways, in the order given."""
         count = self.jump_first[kept + 1] - self.jump_first[kept]
         first = np.concatenate([[0], np.cumsum(count)])
-        rank = np.arange(first[-1]) - np.repeat(first[:-1], count)
-        jump = self.jump[np.repeat(self.jump_first[kept], count) + rank]
+        # From the first transition of each way on, one after the other
+        jump = self.jump[np.repeat(self.jump_first[kept] - first[:-1], count) + np.arange(int(first[-1]))]
         return PhasePaths(self.source[kept], self.through[kept], self.cost[kept], first, jump)
 
 
