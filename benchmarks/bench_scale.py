@@ -3,6 +3,7 @@
 ``python benchmarks/bench_scale.py [frames] [poses] [clips]`` prints a line for each job: processor time at each size,
 the growth exponent between the sizes, and the peak of memory over what the process held before, per frame. Each run has
 a process of its own, so that peaks are its own; processor time is used because wall time depends on what else runs.
+``builds`` is for a machine that does nothing else: wall time of whole builds, clips prepared by two processes.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ CLIPS = (100, 10_000)
 FRAME_EXPONENT, FRAME_KB = 1.05, 3.0  # bars of frame-wise work
 POSE_EXPONENT = 1.3  # bar of a graph build
 BUILD_S = {45_000: 45.0, 100_000: 180.0}  # [s] bars of a build, on two cores
+# Captured clips of such a build, and whether they are mirrored too
+BUILDS = {45_000: (313, False), 100_000: (339, True)}
 ADD_RATIO = 1.2  # bar of one more clip, in a large library against a small one
 LEAST_S = 0.3  # [s] of processor time that a measurement takes at least; short jobs are repeated
 Job = Callable[[], object]
@@ -179,6 +182,22 @@ def run_poses(*sizes: int) -> dict[str, Any]:
     return runs
 
 
+def run_build(size: int) -> dict[str, float]:
+    """Wall and processor time [s] of a whole build by two processes, and of reading its clips before."""
+    from marey.graph import build_graph
+
+    count, is_mirrored = BUILDS[size]
+    start = time.perf_counter()
+    clips = load_clips()[:count]
+    reading = time.perf_counter() - start
+    build_graph(clips[:2], workers=1)  # compiled
+    start, times = time.perf_counter(), os.times()
+    graph = build_graph(clips, workers=2, mirror=is_mirrored)
+    wall, done = time.perf_counter() - start, os.times()
+    processor = sum(done[:4]) - sum(times[:4])
+    return {"poses": graph.size.poses, "wall": wall, "processor": processor, "reading": reading}
+
+
 def run_clips(clips: int) -> dict[str, float]:
     """Processor time [s] of one more clip in a library of so many clips of one shape, the mean of forty."""
     from dataclasses import replace
@@ -274,6 +293,17 @@ def pose_rows() -> list[Row]:
     return made
 
 
+def build_rows() -> list[Row]:
+    """Rows of the wall time of whole builds; none without captures."""
+    made = list[Row]()
+    for size, bar in BUILD_S.items() if (MOCAP / "cmu-bvh").is_dir() else ():
+        run = run_apart("builds", size)
+        load = os.getloadavg()[0]
+        note = f"wall [s], two processes; {run['processor']:.1f} s of processors; load {load:.1f} at the end"
+        made.append(limit_row(f"whole graph build, {int(run['poses'])} poses", run["wall"], run["wall"], bar, note))
+    return made
+
+
 def show_growth(sizes: tuple[int, ...], figures: list[float]) -> str:
     """Exponents between one size and the next, in words."""
     return ", ".join(f"{e:.2f}" for e in growth(sizes, figures))
@@ -293,7 +323,7 @@ def limit_row(name: str, seconds: float, figure: float, bar: float, note: str) -
 
 def rows(kinds: tuple[str, ...] = ("frames", "poses", "clips")) -> list[Row]:
     """Rows of the kinds of size."""
-    makers = {"frames": frame_rows, "poses": pose_rows, "clips": clip_rows}
+    makers = {"frames": frame_rows, "poses": pose_rows, "clips": clip_rows, "builds": build_rows}
     return [row for kind in kinds for row in makers[kind]()]
 
 
@@ -304,6 +334,7 @@ if __name__ == "__main__":
             "frames": run_frames,
             "poses": run_poses,
             "clips": run_clips,
+            "builds": run_build,
         }
         print(json.dumps(makers[kind](*(int(v) if v.isdigit() else v for v in given))))
     else:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from fuzz_hostile_values import hostile_values
 from fuzz_right_values import CLASSES, VALUES, make_value
-from fuzz_samples import folder
+from fuzz_samples import folder, make_soft_arm
 
 import marey
 from marey.base import MareyError
@@ -48,10 +48,14 @@ NAN_ALLOWED = {
     "world.box_distance", "world.segment_distance",
     "graph.load_graph", "graph.build_graph",  # places of feet that are not planted, as its type says
 }  # fmt: skip
-# Options that keep a call short
+# Options that keep a call short; those of functions are made when they are needed
 SHORT: dict[str, dict[str, Any]] = {
     "control.track_balance": {"seconds": 0.2},
-    "control.solve_tracking": {"steps": 5},
+    "control.solve_tracking": {"seconds": 0.05},
+    "muscle.solve_scene": {"max_cells": 60, "max_iterations": 2},
+    "muscle.solve_reach": {"arm": make_soft_arm},
+    "muscle.solve_elbow_flexion": {"arm": make_soft_arm},
+    "muscle.draw_muscle_strip": {"count": 1, "width": 120, "height": 80},
     "control.track_clip": {"steps": 5},
     "graph.search_graph": {"budget_s": 1.0},
     "pipeline.synthesize_sketch": {"budget_s": 1.0, "engine": "locomotion"},
@@ -90,7 +94,8 @@ class PublicFunction:
                 # Names say more than numbers and arrays do, classes say more than names
                 keys = (own, kind, parameter.name) if kind in CLASSES else (own, parameter.name, kind)
                 found[parameter.name] = make_value(next((key for key in keys if key in VALUES), keys[-1]))
-        return found | SHORT.get(self.name, {})
+        short = SHORT.get(self.name, {})
+        return found | {name: value() if callable(value) else value for name, value in short.items()}
 
 
 def public_functions() -> list[PublicFunction]:

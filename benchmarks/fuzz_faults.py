@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 SMALL_BYTES = 20_000  # of a disk on which nothing fits
 LEFT_BYTES = 9000  # of it, at first
 KINDS = ("build", "add", "fit", "batch")
+KILLS_IN_A_ROW = 4  # of one job, at most
 WORKERS_EVERY = 8  # jobs, of which one has workers and a process of its own
 Verdict = dict[str, Any]
 
@@ -231,20 +232,21 @@ def run_kills(seed: int, seconds: float, count: int = 1000) -> Iterator[Verdict]
                 yield {"kind": kind, "verdict": "other bytes with workers", "said": str(right.made)}
                 return
             out.mkdir()
-            found = _kill_once(job, out, right, rng, workers)
+            found = _kill_and_repeat(job, out, right, rng, workers)
             yield {"kind": kind, "number": number, "workers": workers, **found}
             shutil.rmtree(out, ignore_errors=True)
             kills[kind] += found["kills"]
             number += 1
 
 
-def _kill_once(job: Job, out: Path, wanted: Reference, rng: random.Random, workers: int) -> Verdict:
-    kills, took_s = 0, wanted.took_s
-    for _ in range(rng.choice((1, 1, 2))):
+def _kill_and_repeat(job: Job, out: Path, wanted: Reference, rng: random.Random, workers: int) -> Verdict:
+    """Kill a job up to ``KILLS_IN_A_ROW`` times, each on what the last has left, then let it end."""
+    kills, right, left = 0, wanted.made, dict[str, str]()
+    for _ in range(rng.randint(1, KILLS_IN_A_ROW)):
         process = start(job, out, workers)
         with suppress(subprocess.TimeoutExpired):
-            process.wait(rng.uniform(0.1, 1.0) * took_s)
-        kills += process.returncode is None
+            process.wait(rng.uniform(0.1, 1.0) * wanted.took_s)
+        is_killed = process.returncode is None
         if rng.random() < 0.5:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -253,24 +255,22 @@ def _kill_once(job: Job, out: Path, wanted: Reference, rng: random.Random, worke
         process.communicate()
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-    found = _judge_kill(job, out, wanted, workers)
-    return {"kills": kills, **found}
-
-
-def _judge_kill(job: Job, out: Path, wanted: Reference, workers: int) -> Verdict:
-    right = wanted.made
-    if wrong := job.check(out):
-        return {"verdict": "half-written", "said": wrong}
-    left = job.results(out)
-    if any(right.get(name) != value for name, value in left.items()):
-        return {"verdict": "other bytes", "said": str(left)}
+        kills += is_killed
+        # What the kill has left
+        if wrong := job.check(out):
+            return {"kills": kills, "verdict": "half-written", "said": wrong}
+        left = job.results(out)
+        if any(right.get(name) != value for name, value in left.items()):
+            return {"kills": kills, "verdict": "other bytes", "said": str(left)}
+        if not is_killed:
+            break
     process = start(job, out, workers)
     said = process.communicate()[1]
     if process.returncode != wanted.code:
-        return {"verdict": "rerun failed", "said": said.decode()[-300:]}
+        return {"kills": kills, "verdict": "rerun failed", "said": said.decode()[-300:]}
     if job.results(out) != right:
-        return {"verdict": "rerun differs", "said": str(job.results(out))}
-    return {"verdict": "held", "said": f"{len(left)} of {len(right)} files were there"}
+        return {"kills": kills, "verdict": "rerun differs", "said": str(job.results(out))}
+    return {"kills": kills, "verdict": "held", "said": f"{len(left)} of {len(right)} files were there"}
 
 
 # Commands that write one file: suffix of the file, words

@@ -47,7 +47,7 @@ def odd_motions() -> tuple[Any, ...]:
     still = Motion(pair, 30.0, np.zeros((5, 3)), SO3.identity(5, 2))
     return (
         walk()[:1], walk()[:2], still, Motion(flat, 30.0, np.zeros((9, 3)), SO3.identity(9, flat.num_joints)),
-        replace(walk(), rate_hz=1e9), replace(walk(), root_positions=walk().root_positions + 1e9),
+        replace(walk(), rate_hz=1e6), replace(walk(), root_positions=walk().root_positions + 1e9),
         replace(walk(), rate_hz=1e-3),
     )  # fmt: skip
 

@@ -80,6 +80,12 @@ def save_model() -> Path:
     return folder() / "model.safetensors"
 
 
+def save_graph() -> Path:
+    """File of a small motion graph."""
+    marey.graph.save_graph(marey.samples.demo_graph(), folder() / "saved-graph.safetensors")
+    return folder() / "saved-graph.safetensors"
+
+
 def write_text(name: str, text: str) -> Path:
     """A file with a text."""
     (folder() / name).write_text(text, encoding="utf-8")
@@ -147,3 +153,80 @@ def make_wave(count: int = 100) -> Any:
 
 
 CORNERS = [[1.0, 0.5, 0.0], [1.0, 0.0, 0.5], [1.0, -0.5, 0.0], [1.0, 0.0, -0.5]]  # directions of the bone
+
+
+def make_blend_sources() -> Any:
+    """Two phases of a jump in one frame."""
+    from marey.blending import BlendSource, align_phase
+
+    first, second = make_phases()[0], make_phases()[0]
+    body = marey.Body.from_skeleton(first.motion.skeleton)
+    return [BlendSource.from_motion(p.motion, body, p.feet) for p in (first, align_phase(second, first))]
+
+
+def make_control_problem() -> Any:
+    """Torques of four joints that push one mass each, without contacts."""
+    from marey.control.problem import ControlProblem
+
+    count, none = 10, np.zeros(0)
+    goals = 2.0 * np.eye(count), -np.ones(count)
+    return ControlProblem(
+        np.eye(count), np.ones(count), np.zeros((0, count)), none, none > 0.0, *goals, np.full(count - 6, 6.0)
+    )
+
+
+def make_spring_problem() -> Any:
+    """Two masses on a spring, one of which is to be somewhere after four steps."""
+    from marey.muscle import OptimalControlProblem, StateGoal, make_network
+
+    system = make_network([1.0, 1.0], [[0, 1]], [1.0])
+    start = np.zeros(system.num_states)
+    start[3] = 1.0
+    return OptimalControlProblem(system, start, 4, [StateGoal(4, start + 0.01)], effort=0.01)
+
+
+def make_soft_arm() -> Any:
+    """A soft arm of few cells."""
+    return marey.muscle.make_soft_arm(counts=(2, 6, 2))
+
+
+class Bowl:
+    """A nonlinear programme: least squares of two variables under one linear row."""
+
+    lower, upper = np.full(2, -5.0), np.full(2, 5.0)
+    row_lower, row_upper, is_linear = np.ones(1), np.ones(1), np.ones(1, dtype=bool)
+
+    def values(self, x: Any) -> Any:
+        """Objective and row."""
+        return float(x @ x), np.array([x.sum()])
+
+    def derivatives(self, x: Any) -> Any:
+        """Gradient, Hessian and Jacobian."""
+        from scipy.sparse import csc_array
+
+        return 2.0 * x, csc_array(2.0 * np.eye(2)), csc_array(np.ones((1, 2)))
+
+    def row_name(self, index: int) -> str:
+        """The row in words."""
+        return f"sum {index}"
+
+
+def write_ground_table() -> Path:
+    """A table of the force under one foot."""
+    columns = ["time", *(f"ground_force_{part}{axis}" for part in ("v", "p") for axis in "xyz")]
+    columns += [f"ground_torque_{axis}" for axis in "xyz"]
+    rows = [[0.01 * n, 0.0, 700.0, *(0.0,) * 7] for n in range(20)]
+    lines = ["grf.mot", f"nRows={len(rows)}", f"nColumns={len(columns)}", "inDegrees=no", "endheader"]
+    lines += ["\t".join(columns), *("\t".join(map(str, row)) for row in rows)]
+    return write_text("grf.mot", "\n".join(lines) + "\n")
+
+
+def save_walks() -> Path:
+    """A folder with a walk and a stand of one person."""
+    home = folder() / "people"
+    if not home.is_dir():
+        home.mkdir()
+        for name, speed in (("walk", 1.2), ("stand", 0.0)):
+            moved = marey.locomotion.Engine(style="35", speed=speed, plants=False).run(4.0)
+            marey.save(moved, home / f"{name}.bvh")
+    return home

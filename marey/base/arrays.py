@@ -16,6 +16,7 @@ BoolArray = NDArray[np.bool_]
 
 EPS: Final = float(np.finfo(np.float64).eps)
 BLOCK_VALUES: Final = 1 << 16  # values that are checked at a time
+RATES_HZ: Final = (1e-6, 1e6)  # one frame in eleven days, and a hundred times any sensor
 MAX_FRAMES: Final = 10_000_000  # 23 hours at 120 Hz; larger requests are mistakes
 
 
@@ -28,6 +29,18 @@ def check_frame_count(count: float, what: str, most: int = MAX_FRAMES) -> None:
     """Refuse an absurdly large number of frames before anything is allocated."""
     if not count <= most:
         raise InputError(f"{what} asks for {count:.3g} frames", f"Ask for at most {most} at once")
+
+
+def check_rate(rate_hz: float, what: str = "frames") -> float:
+    """Return a sampling rate [Hz] as a float; windows of frames and spectra are made for it.
+
+    Raises:
+        InputError: it is not a number between ``RATES_HZ``.
+    """
+    if not RATES_HZ[0] <= rate_hz <= RATES_HZ[1]:
+        fix = f"It must be a positive number of {what} per second, between {RATES_HZ[0]:g} and {RATES_HZ[1]:g}"
+        raise InputError(f"rate_hz is {rate_hz}", fix)
+    return float(rate_hz)
 
 
 def frozen(values: ArrayLike, *shape: int | None, name: str) -> FloatArray:

@@ -17,6 +17,8 @@ from typing import Annotated, Any, cast, get_type_hints
 import typer
 
 PLOT_SUFFIXES = (".png", ".pdf", ".svg", ".jpg")
+LARGEST_NUMBER = 1e9  # of any quantity of a command, whatever its unit
+LARGEST_COUNT = 2**62  # of counts and seeds
 
 
 # Values
@@ -102,6 +104,16 @@ def usage_of(option: str) -> Generator[None]:
         raise typer.BadParameter(str(error), param_hint=f"'{option}'") from error
 
 
+def check_number(param: typer.CallbackParam, value: Any) -> Any:
+    """Callback of an option: a number, or each of several, is finite and not absurdly large."""
+    given = cast(list[Any], value if isinstance(value, list) else [value])
+    for one in given:
+        most = LARGEST_COUNT if isinstance(one, int) else LARGEST_NUMBER
+        if isinstance(one, int | float) and not abs(one) <= most:
+            raise typer.BadParameter(f"{one} is no number to work with: give one between {-most:g} and {most:g}.")
+    return cast(Any, value)
+
+
 def check_up(axis: str | None) -> str | None:
     """Callback of an option that names a vertical axis."""
     from marey.io import parse_up
@@ -130,7 +142,7 @@ def option(
         callback: another check of its value.
         more: what :func:`typer.Option` takes, such as ``min`` and ``metavar``.
     """
-    check = one_of(*choices) if choices else writable(*suffixes) if suffixes else callback
+    check = one_of(*choices) if choices else writable(*suffixes) if suffixes else callback or check_number
     return typer.Option(*names, help=help_, callback=check, **more)
 
 

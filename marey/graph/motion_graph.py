@@ -68,4 +68,5 @@ class MotionGraph:
 
     def stretches(self, edge: int) -> list[tuple[int, int]]:
         """Poses ``[start, stop)`` of the database that an edge shows."""
-        return path_pose_ranges(self.database, self.transitions, self.ways, int(self.arrays.way[edge]))
+        _, start, stop = path_pose_ranges(self.database, self.transitions, self.ways, self.arrays.way[[edge]])
+        return list(zip(start.tolist(), stop.tolist(), strict=True))

@@ -12,7 +12,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, Final, cast
 
-from marey.base import InputError, MissingFileError, UnknownNameError, atomic_file, load_shipped_clip
+from marey.base import InputError, MissingFileError, UnknownNameError, atomic_file, check_rate, load_shipped_clip
 from marey.io.person import find_person
 from marey.io.vertical_axis import correct_up, turn_motion
 from marey.motion import LoadReport, Motion, check_time_base
@@ -99,8 +99,9 @@ def load(
         asked = rate_hz
         with contextlib.suppress(TypeError, ValueError):
             rate_hz = float(asked)
-        if not (isinstance(rate_hz, float) and 0.0 < rate_hz < float("inf")):
+        if not isinstance(rate_hz, float):
             raise InputError(f"rate_hz is {asked!r}", "It must be a positive number of frames per second")
+        check_rate(rate_hz)
     is_path = Path(path).suffix.lower() in READERS or Path(path).exists()
     shipped = None if is_path else load_shipped_clip(path)
     if shipped is not None:

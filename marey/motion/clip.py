@@ -10,7 +10,16 @@ from typing import Any, overload
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, frozen, frozen_bools, split_blocks
+from marey.base import (
+    BoolArray,
+    FloatArray,
+    InputError,
+    UnknownNameError,
+    check_rate,
+    frozen,
+    frozen_bools,
+    split_blocks,
+)
 from marey.lie import SO3
 from marey.skeleton import Pose, Skeleton, joint_frames, joint_positions
 
@@ -122,11 +131,9 @@ class Motion:
         positions = frozen(self.root_positions, None, 3, name="root_positions")
         frames, joints = len(positions), self.skeleton.num_joints
         object.__setattr__(self, "root_positions", positions)  # the one place we may
-        object.__setattr__(self, "rate_hz", float(self.rate_hz))
         if frames == 0:
             raise InputError("a motion without frames", "It needs at least one")
-        if not (np.isfinite(self.rate_hz) and self.rate_hz > 0.0):
-            raise InputError(f"rate_hz is {self.rate_hz}", "It must be a positive number of frames per second")
+        object.__setattr__(self, "rate_hz", check_rate(self.rate_hz))
         if self.rotations.shape != (frames, joints):
             raise InputError(f"rotations has batch {self.rotations.shape}, expected ({frames}, {joints})")
         if self.contacts is not None and len(self.contacts) != frames:

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, frozen, frozen_bools
+from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, check_rate, frozen, frozen_bools
 from marey.motion.clip import LoadReport, Source
 
 _VOLTS = re.compile(r"^\s*(m|u|µ|micro|milli)?\s*v(olts?)?\s*$", re.IGNORECASE)
@@ -26,8 +26,7 @@ class AnalogTracks:
     plate_channels: tuple[str, ...] = ()  # channels that belong to force plates
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.rate_hz) and self.rate_hz > 0.0):
-            raise InputError(f"rate_hz is {self.rate_hz}", "It must be a positive number of samples per second")
+        check_rate(self.rate_hz, "samples")
         object.__setattr__(self, "values", frozen(self.values, None, len(self.names), name="values"))
 
     @property
@@ -96,8 +95,6 @@ class Markers:
         if len(set(names)) < len(names):
             repeated = next(n for n in names if names.count(n) > 1)
             raise InputError(f"two markers are called '{repeated}'", "Marker names must differ")
-        if not (np.isfinite(self.rate_hz) and self.rate_hz > 0.0):
-            raise InputError(f"rate_hz is {self.rate_hz}", "It must be a positive number of frames per second")
         if not np.isfinite(self.start_s):
             raise InputError(f"start_s is {self.start_s}", "It must be a time in seconds")
         valid = frozen_bools(self.valid, None, len(names), name="valid")
@@ -105,7 +102,7 @@ class Markers:
         if seen.shape == (*valid.shape, 3):
             seen = np.where(valid[..., None], seen, 0.0)
         object.__setattr__(self, "names", names)
-        object.__setattr__(self, "rate_hz", float(self.rate_hz))
+        object.__setattr__(self, "rate_hz", check_rate(self.rate_hz))
         object.__setattr__(self, "start_s", float(self.start_s))
         object.__setattr__(self, "valid", valid)
         object.__setattr__(self, "positions", frozen(seen, len(valid), len(names), 3, name="positions"))

@@ -23,10 +23,19 @@ def forward_kinematics(
 
     ``offsets`` is ``(1, J, 3)`` for rigid bones or ``(F, J, 3)`` for bones that change length.
     """
+    positions, world = np.empty((*wxyz.shape[:2], 3)), np.empty(wxyz.shape)
+    fill_world_frames(parents, offsets, root_positions, wxyz, positions, world)
+    return positions, world
+
+
+@kernel
+def fill_world_frames(
+    parents: IntArray, offsets: FloatArray, root_positions: FloatArray, wxyz: FloatArray, positions: FloatArray,
+    world: FloatArray,
+) -> None:  # fmt: skip
+    """Write what :func:`forward_kinematics` returns to ``positions`` ``(F, J, 3)`` and ``world`` ``(F, J, 4)``."""
     frames, joints = wxyz.shape[0], wxyz.shape[1]
     step = 0 if offsets.shape[0] == 1 else 1
-    positions = np.empty((frames, joints, 3))
-    world = np.empty((frames, joints, 4))
     for f in range(frames):
         positions[f, 0, 0] = root_positions[f, 0]
         positions[f, 0, 1] = root_positions[f, 1]
@@ -48,7 +57,6 @@ def forward_kinematics(
             world[f, j, 1] = w * lx + x * lw + y * lz - z * ly
             world[f, j, 2] = w * ly - x * lz + y * lw + z * lx
             world[f, j, 3] = w * lz + x * ly - y * lx + z * lw
-    return positions, world
 
 
 NO_PARENT = -1
@@ -266,4 +274,7 @@ def _run_kinematics(
     if not (is_fit and roots.shape == (frames, 3) and turns.shape == (frames, joints, 4)):
         shapes = f"root_positions {roots.shape}, wxyz {turns.shape}, offsets {offsets.shape}"
         raise InputError(f"{shapes} do not fit {joints} joints", "Give (F, 3), (F, J, 4) and (F, J, 3)")
-    return forward_kinematics(skeleton.parents, *views)
+    # Large arrays of numpy lie in large pages, those of compiled code do not: the first write to each page costs
+    positions, world = np.empty((frames, joints, 3)), np.empty((frames, joints, 4))
+    fill_world_frames(skeleton.parents, offsets, roots, turns, positions, world)
+    return positions, world

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from marey import samples
+from marey.base import InputError
 from marey.io import load, save
 from marey.kinematics import load_limits
 from marey.lie import SO3
@@ -235,3 +236,24 @@ def test_a_verb_is_compiled_ahead(run):
     line = json_of(result)
     assert (line["verb"], line["exit_code"]) == ("ik", 0)
     assert run("warm-up", "sing").code == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--start-s", "nan"), ("--stop-s", "inf"), ("--rate-hz", "1e30"), ("--read-rate-hz", "1e308")],
+)
+def test_numbers_that_nothing_can_be_done_with_are_an_error_of_usage(run, walk, tmp_path, words):
+    result = run("convert", walk, tmp_path / "a.bvh", *words)
+    assert result.code == 2 and words[0] in result.err and "no number to work with" in result.err
+    assert not (tmp_path / "a.bvh").exists()
+
+
+def test_a_time_behind_the_end_is_named_in_one_sentence(run, walk, tmp_path):
+    result = run("convert", walk, tmp_path / "a.bvh", "--start-s", "1e9")
+    assert result.code == 1 and "no frame from 1e+09 s. It lasts" in result.err
+
+
+@pytest.mark.parametrize("rate_hz", [1e-7, 2e6, float("nan"), float("inf"), 0.0, -30.0])
+def test_rates_that_no_clip_has_are_refused(walk, rate_hz):
+    with pytest.raises(InputError, match="positive number of frames per second"):
+        load(walk, rate_hz=rate_hz)

@@ -12,7 +12,7 @@ from marey.graph import GraphSettings, build_graph
 from marey.graph.algorithms import cluster_complete_linkage, select_cheapest, shortest_costs_to
 from marey.graph.arrays import compose_planar, to_frame
 from marey.graph.construction.build import assemble_graph, merge_states
-from marey.graph.construction.layout import keep_planted_feet
+from marey.graph.construction.layout import keep_planted_feet, sum_pairwise
 from marey.graph.database.compact import (
     compute_pose_costs,
     compute_transition_costs,
@@ -90,12 +90,15 @@ def test_ways_cost_what_their_poses_and_transitions_cost(picking):
     database, settings, ways = picking.database, picking.settings, picking.ways
     cost = compute_pose_costs(database, settings)
     price = compute_transition_costs(database, picking.transitions, settings)
-    for way in np.random.default_rng(1).choice(len(ways.source), 200, replace=False):
-        stretches = path_pose_ranges(database, picking.transitions, ways, int(way))
-        shown = sum(cost[a:b].sum() for a, b in stretches)
+    chosen = np.random.default_rng(1).choice(len(ways.source), 200, replace=False)
+    first, start, stop = path_pose_ranges(database, picking.transitions, ways, chosen)
+    for n, way in enumerate(chosen):
+        own = range(first[n], first[n + 1])
+        shown = sum(cost[start[k] : stop[k]].sum() for k in own)
+        assert len(own) == len(ways.jumps(int(way))) + 1
         assert ways.cost[way] == pytest.approx(shown + price[ways.jumps(int(way))].sum(), rel=1e-9)
-        assert stretches[0][0] == database.phases.start[ways.source[way]]
-        assert stretches[-1][1] == database.phases.stop[ways.through[way]]
+        assert start[own[0]] == database.phases.start[ways.source[way]]
+        assert stop[own[-1]] == database.phases.stop[ways.through[way]]
 
 
 @pytest.mark.mocap
@@ -314,3 +317,10 @@ def test_no_edge_moves_a_planted_foot_farther_than_a_step(picking):
     feet = to_frame(table.feet[middle], table.anchor[middle][:, None])
     moved = compose_planar(arrays.delta[:, None], feet[arrays.target]) - feet[arrays.source]
     assert np.nan_to_num(np.linalg.norm(moved[..., :2], axis=-1)).max() <= picking.settings.max_foot_jump_m
+
+
+def test_sums_of_edges_are_those_of_numpy_to_the_last_bit():
+    rng = np.random.default_rng(0)
+    for count in (0, 1, 7, 8, 9, 15, 127, 128, 129, 136, 255, 257, 1000, 4321):
+        values = rng.lognormal(sigma=4.0, size=count)
+        assert sum_pairwise(values) == values.sum()

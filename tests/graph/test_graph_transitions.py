@@ -9,7 +9,7 @@ import pytest
 
 from marey.base import InputError
 from marey.graph.construction.build import event_phases, rescue_events
-from marey.graph.database.neighbours import PoseGroup, find_low_pairs
+from marey.graph.database.neighbours import PoseGroup, find_low_pairs, list_pairs_within
 from marey.graph.database.pose_metric import LEE_ROLES, PoseMetric, compute_lee_features, squared_distances
 from marey.graph.database.settings import GraphSettings
 from marey.graph.database.transitions import (
@@ -191,3 +191,17 @@ def test_clouds_of_five_poses_find_transitions_too(picking):
 def test_clips_that_are_not_alike_say_how_far_they_are(picking):
     with pytest.raises(InputError, match="the nearest are"):
         find_transitions(picking.database, GraphSettings(links=0, cross_links=0))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pairs_within_a_limit_are_those_of_all_pairs(seed):
+    rng = np.random.default_rng(seed)
+    first, second = rng.normal(size=(30, 16)), rng.normal(size=(200, 16))
+    D = ((first[:, None] - second) ** 2).sum(axis=2)
+    limit = float(np.quantile(D, 0.1))
+    rows, columns = list_pairs_within(first, second, limit, 0)
+    assert set(zip(rows.tolist(), columns.tolist(), strict=True)) == set(zip(*np.nonzero(limit >= D), strict=True))
+    assert (np.diff(rows * len(second) + columns) > 0).all()
+    rows, columns = list_pairs_within(first, second, np.inf, 3)
+    np.testing.assert_allclose(np.sort(D[rows, columns]), np.sort(D.ravel())[:3])
+    assert len(list_pairs_within(first[:1], second[:2], np.inf, 3)[0]) == 2

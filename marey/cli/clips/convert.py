@@ -140,7 +140,8 @@ def change_motion(motion: Motion, wanted: ChangeOptions, skeleton: Skeleton | No
         first = 0 if start is None else round(start * motion.rate_hz)
         last = motion.num_frames if stop is None else round(stop * motion.rate_hz) + 1
         if not 0 <= first < min(last, motion.num_frames):
-            raise InputError(f"no frame between {start or 0} s and {stop} s", f"It lasts {motion.duration_s:.2f} s")
+            span = f"from {start or 0:g} s" + ("" if stop is None else f" to {stop:g} s")
+            raise InputError(f"no frame {span}", f"It lasts {motion.duration_s:.2f} s")
         motion = motion[first:last]
     motion = mirror(motion) if wanted.mirror else motion
     motion = motion if skeleton is None else retarget(motion, skeleton)

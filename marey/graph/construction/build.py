@@ -22,6 +22,7 @@ from marey.graph.construction.layout import CompactParts, anchor_displacements, 
 from marey.graph.database.clips import NO_NEXT_PHASE, Database, Progress, gather_database, make_clip_tasks
 from marey.graph.database.compact import count_ways, cull_transitions, median_step_cost
 from marey.graph.database.events import PICKED_PREFIX
+from marey.graph.database.neighbours import list_pairs_within, measure_rounding
 from marey.graph.database.pose_metric import PoseMetric
 from marey.graph.database.settings import GraphSettings
 from marey.graph.database.transitions import PosePairs, Transitions, find_transitions, has_successor
@@ -130,7 +131,7 @@ class NearestLinks:
     """The nearest transitions between phases and poses of the main part; each phase is compared once."""
 
     def __init__(self, database: Database, metric: PoseMetric, main: BoolArray) -> None:
-        self._database, self._metric = database, metric
+        self._database, self._metric, self._margin = database, metric, measure_rounding(metric)
         self._inner = has_successor(database)
         self._kinds = database.phases.kind[database.phase]
         self._main = np.flatnonzero(main & self._inner)
@@ -157,12 +158,15 @@ class NearestLinks:
         own, others = start + np.flatnonzero(self._inner[start : int(table.stop[phase])]), self._others[kind]
         links = list[tuple[float, int, int]]()
         if self._database.classes[kind] and len(own) and len(others):
-            D = self._metric.between(own, others).ravel()
+            # No distance is below that of the coordinates: those that may be among the nearest are compared
+            mine, theirs = self._metric.coordinates[own], self._metric.coordinates[others]
+            rows, columns = list_pairs_within(mine, theirs, np.inf, LINKS)
+            most = float(self._metric.of_pairs(own[rows], others[columns]).max()) + self._margin
+            rows, columns = list_pairs_within(mine, theirs, most, 0)
+            D = self._metric.of_pairs(own[rows], others[columns])
             # The first of equal distances come first
-            low = np.flatnonzero(np.partition(D, min(LINKS, len(D)) - 1)[min(LINKS, len(D)) - 1] >= D)
-            for at in low[np.argsort(D[low], kind="stable")][:LINKS].tolist():
-                row, column = divmod(at, len(others))
-                links.append((float(D[at]), int(own[row]), int(others[column])))
+            for at in np.argsort(D, kind="stable")[:LINKS].tolist():
+                links.append((float(D[at]), int(own[rows[at]]), int(others[columns[at]])))
         self._nearest[phase] = links
         return links
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError, IntArray, Result, UnknownNameError
 from marey.graph.algorithms import shortest_costs_to
 from marey.graph.arrays import FLIGHT, PICK_LEFT, PICK_RIGHT, STAND, GraphArrays, to_frame
+from marey.graph.database.compact import path_pose_ranges
 from marey.graph.paths import BlendPartners, find_partners
 
 if TYPE_CHECKING:
@@ -239,17 +239,16 @@ MAX_JOIN_M: Final = 0.09  # [m] median jump of the root at joins: large sets hav
 def measure_fitness(graph: MotionGraph) -> dict[str, Any]:
     """What a graph shows of its clips, how fast it steps and turns, and what it lacks to walk: fields of its report."""
     database, arrays = graph.database, graph.arrays
-    is_shown, joins = np.zeros(database.num_poses, dtype=bool), list[tuple[int, int]]()
-    for edge in range(graph.num_edges):
-        stretches = graph.stretches(edge)
-        for start, stop in stretches:
-            is_shown[start:stop] = True
-        joins += [(before[1] - 1, after[0]) for before, after in pairwise(stretches)]
+    first, start, stop = path_pose_ranges(database, graph.transitions, graph.ways, arrays.way)
+    # Stretches that are open at each pose
+    bounds = np.bincount(start, minlength=database.num_poses + 1) - np.bincount(stop, minlength=database.num_poses + 1)
+    is_shown = np.cumsum(bounds)[:-1] > 0
     # Pose that is shown and pose before that to which it is joined, both seen from the foot on which they stand
+    later = np.setdiff1d(np.arange(len(start)), first)
     level = np.column_stack([database.roots[:, [0, 2]], np.zeros(database.num_poses)])
     roots = to_frame(level, database.phases.anchor[database.phase])[:, :2]
-    here, there = np.array(joins, dtype=np.int64).reshape(-1, 2).T
-    join_m = float(np.median(np.linalg.norm(roots[here] - roots[there - 1], axis=1))) if joins else 0.0
+    offs = np.linalg.norm(roots[stop[later - 1] - 1] - roots[start[later] - 1], axis=1)
+    join_m = float(np.median(offs)) if len(later) else 0.0
     lost = [name for n, name in enumerate(database.clips) if not is_shown[database.clip == n].any()]
     # Steps: edges on one foot, whose anchor goes from one foot to the other; the time of both supports belongs to them
     feet = np.isfinite(arrays.feet[arrays.source][:, :, 0]).sum(axis=1)

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, IntArray
+from marey.base import FloatArray, IntArray, kernel
 from marey.graph.algorithms import project_principal
 from marey.graph.arrays import (
     FLIGHT,
@@ -35,6 +35,7 @@ TOE_OUT_RAD: Final = (-0.26, 0.6)  # [rad] of a standing person's feet, least an
 MIN_FLIGHT_S: Final = 0.15  # [s] shortest flight that is a jump
 MIN_PATH_LENGTH_M: Final = 1e-3  # [m] of flights that cross nothing; zero marks edges that are not flights
 TORQUE_SHARES: Final = 6  # instants of an edge whose torques are compared
+SUM_BLOCK: Final = 128  # numbers that are summed at once
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,6 +96,7 @@ def make_arrays(parts: CompactParts, settings: GraphSettings) -> GraphArrays:
     tracks = _EdgeTracks.from_parts(parts, roots, compute_pose_costs(database, settings))
     # Hands `(N, 3)` [m] of picks in the anchor's frame, and events `(N,)`
     hands, events = np.zeros((len(phases), 3)), np.zeros(len(phases), dtype=np.int64)
+    points = contact_points(database.body.skeleton)
     for n, phase in enumerate(phases):
         planted = database.classes[database.phases.kind[phase]]
         picked = [name for name in planted if name.startswith(PICKED_PREFIX)]
@@ -104,7 +106,6 @@ def make_arrays(parts: CompactParts, settings: GraphSettings) -> GraphArrays:
             events[n] = PICK_LEFT if hand.startswith("left") else PICK_RIGHT
             pose = int(database.phases.start[phase])
             # Where the hand is `(3,)` [m] in that pose
-            points = contact_points(database.body.skeleton)
             posed = joint_frames(database.body.skeleton, database.roots[pose][None], database.wxyz[pose][None])
             at = points.positions(*posed)[0, points.index(hand)]
             x, z, _ = to_frame(np.array([at[0], at[2], 0.0]), database.phases.anchor[phase])
@@ -119,10 +120,10 @@ def make_arrays(parts: CompactParts, settings: GraphSettings) -> GraphArrays:
     arc = tracks.arc + np.linalg.norm(ends - path[:, -1], axis=1)
     path[:, -1] = ends
     # Middles of soles (..., 3) whose balls are given: between heel and tip of the toes
-    feet, points = table.feet[phases], foot_points(database.body.skeleton)
+    feet, soles = table.feet[phases], foot_points(database.body.skeleton)
     rest = database.body.skeleton.rest_positions()
-    sole = [points.index(f"left_{part}") for part in ("heel", "ball", "toe_end")]
-    heel, ball, tip = rest[points.joints[sole]] + points.offsets[sole]
+    sole = [soles.index(f"left_{part}") for part in ("heel", "ball", "toe_end")]
+    heel, ball, tip = rest[soles.joints[sole]] + soles.offsets[sole]
     back = float(np.linalg.norm(ball - heel)) - 0.5 * float(np.linalg.norm(tip - heel))
     moved = feet.copy()
     moved[..., 0] -= back * np.sin(feet[..., 2])
@@ -132,15 +133,13 @@ def make_arrays(parts: CompactParts, settings: GraphSettings) -> GraphArrays:
     toe_out = wrap_angles(feet[:, :, 2] - facing[:, None]) * (1.0, -1.0)
     is_standing = has_stand & ((toe_out > TOE_OUT_RAD[0]) & (toe_out < TOE_OUT_RAD[1])).all(axis=1)
     # Length [m] of the edges that are flights, and rise of the root in them [m], (E, 2)
-    flight = np.zeros((len(kept), 2))
-    intervals = database.phases
-    for e, way in enumerate(kept):
-        phase = int(ways.source[way])
-        start, stop = int(intervals.start[phase]), int(intervals.stop[phase])
-        if not database.classes[intervals.kind[phase]]:
-            gap = _feet_gap(database, phase) if stop - start >= MIN_FLIGHT_S * database.rate_hz else 0.0
-            heights = database.roots[start:stop, 1]
-            flight[e] = max(gap, MIN_PATH_LENGTH_M), heights.max() - heights[0]
+    flight, is_flight = np.zeros((len(kept), 2)), np.array([not planted for planted in database.classes])[table.kind]
+    begun, edge_of = np.unique(ways.source[kept], return_inverse=True)
+    for n in np.flatnonzero(is_flight[begun]):
+        start, stop = int(table.start[begun[n]]), int(table.stop[begun[n]])
+        gap = _feet_gap(database, int(begun[n])) if stop - start >= MIN_FLIGHT_S * database.rate_hz else 0.0
+        heights = database.roots[start:stop, 1]
+        flight[edge_of == n] = max(gap, MIN_PATH_LENGTH_M), heights.max() - heights[0]
     return GraphArrays(
         first=np.searchsorted(source, np.arange(len(parts.members) + 1)),
         target=reached,
@@ -174,27 +173,98 @@ class _EdgeTracks:
     @classmethod
     def from_parts(cls, parts: CompactParts, roots: FloatArray, cost: FloatArray) -> _EdgeTracks:
         """Go along every edge once."""
-        database, count = parts.database, len(parts.kept)
+        database, ways = parts.database, parts.ways
         local = to_frame(roots, database.phases.anchor[database.phase])[:, :2]
-        path, arc, seconds = np.empty((count, NUM_PATH_SAMPLES, 2)), np.empty(count), np.empty(count)
-        shown, torque = np.empty(count), np.empty((count, TORQUE_SHARES * database.torque.shape[1]))
-        for e, way in enumerate(parts.kept):
-            stretches = path_pose_ranges(database, parts.transitions, parts.ways, int(way))
-            poses = np.concatenate([np.arange(a, b) for a, b in stretches])
-            own = local[poses]
-            path[e] = own[_spread_evenly(len(own), NUM_PATH_SAMPLES)]
-            step = own[1:] - own[:-1]
-            arc[e] = np.sqrt((step * step).sum(axis=1)).sum()
-            seconds[e] = len(own) / database.rate_hz
-            shown[e] = cost[poses].sum()
-            torque[e] = database.torque[poses[_spread_evenly(len(own), TORQUE_SHARES)]].ravel()
+        first, start, stop = path_pose_ranges(database, parts.transitions, ways, parts.kept)
+        path, arc, shown, poses, instants = measure_edges(first, start, stop, local, cost)
+        torque = database.torque[instants].reshape(len(poses), -1)
+        seconds = poses / database.rate_hz
         directions = project_principal(torque, NUM_TORQUES)
         size = np.linalg.norm(directions, axis=1, keepdims=True)
         return cls(path, arc, seconds, shown, directions / np.maximum(size, 1e-12))
 
 
-def _spread_evenly(count: int, samples: int) -> IntArray:
-    return (np.arange(samples) * (count - 1) + (samples - 1) // 2) // (samples - 1)
+@kernel
+def measure_edges(
+    first: IntArray, start: IntArray, stop: IntArray, places: FloatArray, cost: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, IntArray, IntArray]:
+    """Measure what each edge shows: stretches of poses ``[start, stop)``, those of edge e from ``first[e]`` on.
+
+    Args:
+        first: (E + 1,) stretches of each edge.
+        start: (L,) first pose of each stretch,
+        stop: and the pose after its last.
+        places: (P, 2) [m] of the root.
+        cost: (P,) of showing a pose.
+
+    Returns:
+        Samples of the root's way ``(E, SAMPLES, 2)`` [m], its length ``(E,)`` [m], the cost of the poses ``(E,)``,
+        how many they are ``(E,)``, and those whose torques are compared ``(E, SHARES)``.
+    """
+    count = len(first) - 1
+    path, arc, shown = np.empty((count, NUM_PATH_SAMPLES, 2)), np.empty(count), np.empty(count)
+    lengths, instants = np.empty(count, dtype=np.int64), np.empty((count, TORQUE_SHARES), dtype=np.int64)
+    longest = 0
+    for e in range(count):
+        lengths[e] = (stop[first[e] : first[e + 1]] - start[first[e] : first[e + 1]]).sum()
+        longest = max(longest, lengths[e])
+    poses, values = np.empty(longest, dtype=np.int64), np.empty(longest)
+    for e in range(count):
+        size = 0
+        for part in range(first[e], first[e + 1]):
+            for pose in range(start[part], stop[part]):
+                poses[size] = pose
+                size += 1
+        # Samples spread evenly over the poses
+        for k in range(NUM_PATH_SAMPLES):
+            at = poses[(k * (size - 1) + (NUM_PATH_SAMPLES - 1) // 2) // (NUM_PATH_SAMPLES - 1)]
+            path[e, k, 0], path[e, k, 1] = places[at, 0], places[at, 1]
+        for k in range(TORQUE_SHARES):
+            instants[e, k] = poses[(k * (size - 1) + (TORQUE_SHARES - 1) // 2) // (TORQUE_SHARES - 1)]
+        for n in range(size - 1):
+            x, z = places[poses[n + 1], 0] - places[poses[n], 0], places[poses[n + 1], 1] - places[poses[n], 1]
+            values[n] = np.sqrt(x * x + z * z)
+        arc[e] = sum_pairwise(values[: size - 1])
+        for n in range(size):
+            values[n] = cost[poses[n]]
+        shown[e] = sum_pairwise(values[:size])
+    return path, arc, shown, lengths, instants
+
+
+@kernel
+def sum_pairwise(values: FloatArray) -> float:
+    """Sum by halves, to the last bit that of numpy: rounding grows with the logarithm of the count."""
+    begins, sizes, sums = np.zeros(128, dtype=np.int64), np.zeros(128, dtype=np.int64), np.zeros(128)
+    sizes[0] = len(values)
+    waiting, used = 1, 0
+    while waiting > 0:
+        waiting -= 1
+        begin, size = begins[waiting], sizes[waiting]
+        if size < 0:
+            # Both halves are summed
+            used -= 1
+            sums[used - 1] += sums[used]
+        elif size > SUM_BLOCK:
+            half = size // 2 - (size // 2) % 8
+            sizes[waiting] = -1
+            begins[waiting + 1], sizes[waiting + 1] = begin + half, size - half
+            begins[waiting + 2], sizes[waiting + 2] = begin, half
+            waiting += 3
+        else:
+            # Eight sums side by side, then what is left
+            whole, total = size - size % 8, 0.0
+            if whole > 0:
+                a, b, c, d = values[begin], values[begin + 1], values[begin + 2], values[begin + 3]
+                e, f, g, h = values[begin + 4], values[begin + 5], values[begin + 6], values[begin + 7]
+                for n in range(begin + 8, begin + whole, 8):
+                    a, b, c, d = a + values[n], b + values[n + 1], c + values[n + 2], d + values[n + 3]
+                    e, f, g, h = e + values[n + 4], f + values[n + 5], g + values[n + 6], h + values[n + 7]
+                total = ((a + b) + (c + d)) + ((e + f) + (g + h))
+            for n in range(begin + whole, begin + size):
+                total += values[n]
+            sums[used] = total
+            used += 1
+    return sums[0]
 
 
 def _feet_gap(database: Database, phase: int) -> float:

@@ -196,9 +196,10 @@ class PhasePaths:
 
     def select(self, kept: IntArray) -> PhasePaths:
         """Some of the ways, in the order given."""
-        rows = [self.jumps(int(way)) for way in kept]
-        first = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
-        jump = np.concatenate([*rows, np.zeros(0, dtype=np.int64)])
+        count = self.jump_first[kept + 1] - self.jump_first[kept]
+        first = np.concatenate([[0], np.cumsum(count)])
+        # From the first transition of each way on, one after the other
+        jump = self.jump[np.repeat(self.jump_first[kept] - first[:-1], count) + np.arange(int(first[-1]))]
         return PhasePaths(self.source[kept], self.through[kept], self.cost[kept], first, jump)
 
 
@@ -290,12 +291,23 @@ def cull_transitions(
     return PhasePaths(found.source, found.through, found.cost, first, order[jumps[forward]])
 
 
-def path_pose_ranges(database: Database, transitions: Transitions, ways: PhasePaths, way: int) -> list[tuple[int, int]]:
-    """Stretches of poses ``[start, stop)`` that a way shows, in order."""
-    at = int(database.phases.start[ways.source[way]])
-    stretches: list[tuple[int, int]] = []
-    for jump in ways.jumps(way):
-        stretches.append((at, int(transitions.source[jump]) + 1))
-        at = int(transitions.target[jump])
-    stretches.append((at, int(database.phases.stop[ways.through[way]])))
-    return stretches
+def path_pose_ranges(
+    database: Database, transitions: Transitions, ways: PhasePaths, chosen: IntArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Stretches of poses ``[start, stop)`` that ways show, in order: way w has those from ``first[w]`` on.
+
+    Returns:
+        ``first`` ``(W + 1,)``, ``start`` and ``stop`` ``(L,)``.
+    """
+    begin, count = ways.jump_first[chosen], ways.jump_first[chosen + 1] - ways.jump_first[chosen]
+    first = np.concatenate([[0], np.cumsum(count + 1)])
+    # A way with n transitions has n + 1 stretches: the first begins with its phase, the last ends with the other
+    number = np.repeat(np.arange(len(chosen)), count)
+    rank = np.arange(len(number)) - np.repeat(np.cumsum(count) - count, count)
+    jump, place = ways.jump[begin[number] + rank], first[number] + rank
+    start, stop = np.empty(first[-1], dtype=np.int64), np.empty(first[-1], dtype=np.int64)
+    start[first[:-1]] = database.phases.start[ways.source[chosen]]
+    start[place + 1] = transitions.target[jump]
+    stop[first[1:] - 1] = database.phases.stop[ways.through[chosen]]
+    stop[place] = transitions.source[jump] + 1
+    return first, start, stop

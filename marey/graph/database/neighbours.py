@@ -15,6 +15,7 @@ from marey.base import FloatArray, IntArray, kernel, split_blocks
 from marey.graph.database.pose_metric import PoseMetric
 
 TILE_POSES: Final = 4  # most poses of a tile: a walker passes through a valley in about as many
+WIDE_TILES: Final = 16  # tiles of a wide box, looked at before its tiles are
 BLOCK_TILES: Final = 128  # tiles of rows that are looked at at once
 NEIGHBOURHOOD: Final = 2  # poses: of a valley of the distance only its lowest place, within so many poses, is kept
 ROUNDING: Final = 1e-10  # [-] of the largest squared coordinates: far more than what sums of squares are off
@@ -35,6 +36,8 @@ class PoseTiles(NamedTuple):
     behaviour: IntArray  # (T,)
     low: FloatArray  # (T, K)
     high: FloatArray  # (T, K)
+    wide_low: FloatArray  # (W, K) of ``WIDE_TILES`` tiles that follow one another
+    wide_high: FloatArray  # (W, K)
 
 
 class LowPlaces(NamedTuple):
@@ -54,7 +57,14 @@ def make_tiles(group: PoseGroup, coordinates: FloatArray) -> PoseTiles:
     since = np.arange(len(is_new)) - np.repeat(first, np.diff(first, append=len(is_new)))
     start = np.flatnonzero(since % TILE_POSES == 0)
     low, high = (take.reduceat(coordinates, start, axis=0) for take in (np.minimum, np.maximum))
-    return PoseTiles(np.append(start, len(is_new)), group.behaviour[start], low, high)
+    wide = np.arange(0, len(start), WIDE_TILES)
+    wide_low, wide_high = np.minimum.reduceat(low, wide, axis=0), np.maximum.reduceat(high, wide, axis=0)
+    return PoseTiles(np.append(start, len(is_new)), group.behaviour[start], low, high, wide_low, wide_high)
+
+
+def measure_rounding(metric: PoseMetric) -> float:
+    """What squared distances of coordinates may be off."""
+    return ROUNDING * float((metric.coordinates**2).sum(axis=1).max(initial=1.0))
 
 
 def find_low_pairs(metric: PoseMetric, group: PoseGroup, apart: int, limits: FloatArray) -> LowPlaces:
@@ -71,7 +81,7 @@ def find_low_pairs(metric: PoseMetric, group: PoseGroup, apart: int, limits: Flo
     """
     coordinates = metric.coordinates[group.pose]
     tiles = make_tiles(group, coordinates)
-    margin = ROUNDING * float((metric.coordinates**2).sum(axis=1).max(initial=1.0))
+    margin = measure_rounding(metric)
     found, num_like = list[tuple[IntArray, IntArray, FloatArray]](), 0
     for block in split_blocks(len(tiles.behaviour), BLOCK_TILES):
         rows, columns = list_near_pairs(tiles, coordinates, block.start, block.stop, limits, margin)
@@ -106,23 +116,19 @@ def list_near_pairs(
     near = np.empty(len(tiles.behaviour), dtype=np.int64)
     used = 0
     for tile in range(begin, end):
-        # Tiles whose boxes are near
-        num_near = 0
-        for other in range(len(tiles.behaviour)):
-            limit = limits[tiles.behaviour[tile], tiles.behaviour[other]]
-            if limit <= 0.0:
+        # Tiles whose boxes are near, among those of wide boxes that are near
+        num_near, most = 0, limits[tiles.behaviour[tile]].max() + margin
+        for wide in range(len(tiles.wide_low)):
+            if measure_box_gap(tiles.low[tile], tiles.high[tile], tiles.wide_low[wide], tiles.wide_high[wide]) >= most:
                 continue
-            limit += margin
-            far = 0.0
-            for k in range(size):
-                gap = max(tiles.low[other, k] - tiles.high[tile, k], tiles.low[tile, k] - tiles.high[other, k])
-                if gap > 0.0:
-                    far += gap * gap
-                    if far >= limit:
-                        break
-            if far < limit:
-                near[num_near] = other
-                num_near += 1
+            for other in range(WIDE_TILES * wide, min(WIDE_TILES * (wide + 1), len(tiles.behaviour))):
+                limit = limits[tiles.behaviour[tile], tiles.behaviour[other]]
+                if limit <= 0.0:
+                    continue
+                far = measure_box_gap(tiles.low[tile], tiles.high[tile], tiles.low[other], tiles.high[other])
+                if far < limit + margin:
+                    near[num_near] = other
+                    num_near += 1
         for row in range(tiles.start[tile], tiles.start[tile + 1]):
             if used + count > len(rows):
                 rows, columns = grow_array(rows, count), grow_array(columns, count)
@@ -150,6 +156,50 @@ def list_near_pairs(
                         rows[used], columns[used] = row, beside
                         used += 1
                     last = min(column + NEIGHBOURHOOD, count - 1)
+    return rows[:used], columns[:used]
+
+
+@kernel
+def measure_box_gap(low: FloatArray, high: FloatArray, other_low: FloatArray, other_high: FloatArray) -> float:
+    """Squared distance of two boxes ``(K,)`` given by their corners."""
+    far = 0.0
+    for k in range(len(low)):
+        gap = max(other_low[k] - high[k], low[k] - other_high[k])
+        if gap > 0.0:
+            far += gap * gap
+    return far
+
+
+@kernel
+def list_pairs_within(first: FloatArray, second: FloatArray, limit: float, count: int) -> tuple[IntArray, IntArray]:
+    """Rows of ``(n, K)`` and ``(m, K)`` whose squared distance is at most a limit, row by row.
+
+    With ``count`` above zero these are so many nearest ones in place of all.
+    """
+    size = first.shape[1]
+    rows, columns = np.empty(max(count, 64), dtype=np.int64), np.empty(max(count, 64), dtype=np.int64)
+    nearest = np.full(max(count, 1), limit)
+    used = 0
+    for i in range(len(first)):
+        for j in range(len(second)):
+            far = 0.0
+            for k in range(size):
+                far += (first[i, k] - second[j, k]) ** 2
+                if far > limit:
+                    break
+            if far > limit:
+                continue
+            place = used
+            if count > 0:
+                # The farthest of the nearest so far makes room
+                place = used if used < count else int(np.argmax(nearest))
+                nearest[place] = far
+            elif used == len(rows):
+                rows, columns = grow_array(rows, 0), grow_array(columns, 0)
+            rows[place], columns[place] = i, j
+            used = max(used, place + 1)
+            if 0 < count == used:
+                limit = nearest.max()
     return rows[:used], columns[:used]
 
 
