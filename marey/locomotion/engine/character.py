@@ -517,6 +517,7 @@ class Engine:
             rise, goals, turns = self._ground.follow(time_s, dt, (root, hips, ankles, shown[[1, 3]], reach), steps)
             ankles, moved = np.stack(goals), True
             root[1] += rise
+            self._ground.lean(frame, self.heading_rad, dt, (self._spine[0], self.model.skeleton.index("neck")))
         if not moved:
             return shown
         scale = frame.leg_length_m / self.model.leg_length_m
