@@ -265,11 +265,11 @@ class JumpStateMachine:
             elif left <= MIN_STEP_S:
                 return passed
 
-    def frame(self) -> RawFrame:
-        """Current frame before foot plants; does not change the state."""
+    def frame(self, *, is_low: bool = False) -> RawFrame:
+        """Current frame before foot plants; changes nothing. A low one may end with the joints of the toes."""
         now = self._now
         if now.plan is None or now.feet is None:
-            return self._walker.frame()
+            return self._walker.frame(is_low=is_low)
         raw = now.plan.frame(now.clock_s)
         feet = compute_effectors(now.plan.skeleton, raw)
         until, landing = now.feet.next_plants(now.clock_s, feet)
