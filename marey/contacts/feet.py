@@ -290,7 +290,7 @@ def plant_foot(
     for start, stop in find_runs(slides, 0):
         slides[start:stop] = np.ptp(plan.ground[start:stop]) == 0.0
     asked = goals - path.ankle
-    shift = pin_corrections(asked, is_held, rate_hz, settings.ease_s, strike=True)
+    shift = pin_corrections(asked, is_held, rate_hz, settings.ease_s, strike=not settings.soft_landing)
     # A swing keeps its height over the ground: the ground of the clip rises and sinks slowly between two plants, and
     # what else a plant asks for is met within a few frames
     is_low = is_held | slides

@@ -128,8 +128,10 @@ class PlantedFeet:
         soles: dict[str, float] = {}
         most = MAX_SOLE_M * self._size
         for side, path in self.paths.items():
-            stood = path.ankle + self.shapes[side].points(path.R_world_ankle, path.R_world_toes).at(self.modes[side])
-            over = (stood[:, 1] - self.floor.under(stood))[self.modes[side] == FLAT]
+            # A foot that stands flat will be level: its ball is as far below its ankle as in the calibration pose
+            shape, is_flat = self.shapes[side], self.modes[side] == FLAT
+            level = (shape.R_flat_ankle @ shape.hinge + shape.R_flat_toes @ shape.ball)[1]
+            over = (path.ankle[:, 1] + level - self.floor.under(path.ankle))[is_flat]
             over = over[np.abs(over) < most]
             soles[side] = float(np.median(over)) if len(over) >= MIN_STANDING_FRAMES else 0.0
         return replace(self, soles=soles)

@@ -47,6 +47,7 @@ class HoldSettings:
     touch_m: float = 0.006  # a point in contact is down while it is this near to where it rests: noise of a capture
     rest_s: float = 0.10  # of a contact at either end: there a foot comes to its lowest
     rest_m: float = 0.01  # at its ends a foot is at most this much higher
+    soft_landing: bool = True  # a foot that lands has come to rest over its place; else its level speed may jump
     strike_s: float = 0.025  # in which a foot in the air comes down to the ground: a heel strikes at 0.5 m/s
     slow_mps: float = 0.10  # a point of a sole that moves slower may touch the ground,
     fast_mps: float = 0.20  # one that is faster clears it
@@ -74,6 +75,7 @@ RETARGET_HOLD: Final = HoldSettings(
     land_mps=0.5,
     trim_share=0.1,
     drag=True,
+    soft_landing=False,
     rest_m=0.0,
     own_stretch=0.998,
     roll_drift_m=1e3,

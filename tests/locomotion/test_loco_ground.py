@@ -56,6 +56,20 @@ def test_soles_lie_on_a_slope_and_the_pelvis_goes_with_it(angle_deg: float) -> N
     assert measure_motion(motion, kind="walk")["knee_flexion_least_deg"] > 0.0
 
 
+@pytest.mark.parametrize(("angle_deg", "low_deg", "high_deg"), [(15.0, 3.0, 6.0), (-15.0, -3.5, -1.0)])
+def test_a_trunk_leans_into_a_slope_before_the_foot_is_on_it(angle_deg: float, low_deg: float, high_deg: float) -> None:
+    pitches, z = list[FloatArray](), np.zeros(0)
+    for ground in (None, Slope(np.radians(angle_deg), start_m=2.0)):
+        at = Engine(speed=1.2, ground=ground).run(5.0, 30.0).joint_positions()
+        trunk, z = at[:, HUMAN.index("neck")] - at[:, 0], at[:, 0, 2]
+        pitches.append(np.degrees(np.arctan2(trunk[:, 2], trunk[:, 1])))
+    lean = pitches[1] - pitches[0]
+    assert low_deg < np.mean(lean[z > 3.5]) < high_deg
+    assert np.abs(lean[z < 1.3]).max() < 1e-6
+    # It has begun at the bend
+    assert np.interp(2.0, z, lean) * np.sign(angle_deg) > 0.2
+
+
 @pytest.mark.parametrize("rise_m", [0.15, -0.15])
 def test_feet_stand_on_treads_and_swing_round_their_edges(rise_m: float) -> None:
     ground = Stairs(rise_m, 0.30, 8, start_m=1.0)

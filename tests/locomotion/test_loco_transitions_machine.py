@@ -101,7 +101,7 @@ class PlainWalker:
         wxyz[0] = np.cos(0.5 * heading_rad), 0.0, np.sin(0.5 * heading_rad), 0.0
         return np.array([position[0], HIP_HEIGHT, position[1]]), wxyz
 
-    def frame(self):
+    def frame(self, *, is_low=False):
         now = self.parameters
         root, wxyz = self.pose_at(self.phase, now.speed, now.run, self.position, self.heading_rad)
         planted, until, landing = np.ones(4, dtype=bool), np.full(4, NEVER_S), np.zeros((4, 3))

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from marey.base import BoolArray, FloatArray, InputError, frozen
 from marey.contacts import PlantEdit
 from marey.lie import SO3
+from marey.lie.so3 import wrap_unit
 from marey.locomotion.checks import check_name, check_number, check_positive, check_time
 from marey.locomotion.engine.ground import FOOT_PART, STAIR_HZ, STAIR_ROOM, GroundFollower, Stairs, WalkGround
 from marey.locomotion.engine.idle import Idle
@@ -486,7 +487,7 @@ class Engine:
         is_shown = abs(frame.leg_length_m - self._skeleton_leg) <= 1e-12
         skeleton = self.skeleton if is_shown else self._scale_skeleton(frame.leg_length_m)
         if self._body is None:
-            return Pose(skeleton, frame.root_position, SO3(frame.rotations))
+            return Pose(skeleton, frame.root_position, wrap_unit(frame.rotations))
         return self._body.pose(skeleton, frame.root_position, frame.rotations, frame.leg_length_m)
 
     def _adjust(self, time_s: float, dt: float, frame: RawFrame, feet: FloatArray) -> FloatArray:
@@ -517,6 +518,7 @@ class Engine:
             rise, goals, turns = self._ground.follow(time_s, dt, (root, hips, ankles, shown[[1, 3]], reach), steps)
             ankles, moved = np.stack(goals), True
             root[1] += rise
+            self._ground.lean(frame, self.heading_rad, dt, (self._spine[0], self.model.skeleton.index("neck")))
         if not moved:
             return shown
         scale = frame.leg_length_m / self.model.leg_length_m
@@ -603,7 +605,7 @@ class Engine:
             self._tick += 1
             source.advance(max(self._tick * TICK_S - time_s, 0.0))
             time_s = max(self._tick * TICK_S, time_s)
-            frame = self._edit_landings(source.frame())
+            frame = self._edit_landings(source.frame(is_low=True))
             forecast = PlantForecast(*frame[2:5], *frame[6:])
             then = options._replace(scale=frame.leg_length_m / self.model.leg_length_m)
             hold_tick(forecast, then, self._legs, self._planting, frame.root_position, frame.rotations)

@@ -116,7 +116,8 @@ def plant_crowd(
     """
     gaits, build = model.gaits, model.build
     now, last = ticks
-    root, pose, landing = np.empty(3), np.empty(rotations.shape[1:]), np.empty((4, 3))
+    # Ahead of now, joints up to those of the toes are posed alone
+    root, pose, landing = np.empty(3), np.empty((build.legs.max() + 1, 4)), np.empty((4, 3))
     for i in range(roots.shape[0]):
         walker, plan = walker_at(walkers, i), ParameterPlan(plans.knots[i], plans.values[i])
         leg = walker.places[0, LEG_AT]

@@ -11,6 +11,8 @@ import numpy as np
 from marey.base import FloatArray, InputError
 from marey.lie import SO3
 from marey.locomotion.checks import check_number, check_positive
+from marey.locomotion.model.synthesis import LEVEL_PART
+from marey.locomotion.model.walker import RawFrame
 from marey.locomotion.plants.hold import LONG_S
 
 MAX_SLOPE_RAD: Final = np.radians(25.0)  # [rad] steeper, people use their hands
@@ -37,6 +39,9 @@ FORGET_S: Final = 2.0  # [s] in which a leg forgets how far the pelvis was too h
 STAIR_HZ: Final = 0.85  # [Hz] cycles on stairs, at most: people climb two stairs in 1.2 s
 STAIR_ROOM: Final = (0.6, 0.45)  # [m], [s²/m] of the squared speed: how far before them a walk is made ready
 DROP_S: Final = 0.12  # [s] in which the pelvis follows
+LEAN_PART: Final = (0.15, 0.3)  # [-] of the angle of ground that falls, and rises: 6 degrees on stairs of 20 (83_27)
+LEAN_S: Final = 0.35  # [s] in which it does
+LEAN_REACH: Final = (0.15, 0.3, 0.45, 0.6)  # [-] of the leg, ahead and behind: over it the angle is a mean
 
 
 class WalkGround(Protocol):
@@ -176,6 +181,23 @@ class GroundFollower:
     left_s: list[float] = field(default_factory=lambda: [0.0, 0.0])  # when each left the ground
     needed_m: list[float] = field(default_factory=lambda: [0.0, 0.0])  # how far the hip was too high in the last steps
     drop_m: float = 0.0
+    lean_rad: float = 0.0
+
+    def lean(self, frame: RawFrame, heading_rad: float, dt: float, joints: tuple[int, int]) -> None:
+        """Lean the trunk of a frame towards the ground that rises or falls, in place; the head stays upright in part.
+
+        People pitch the trunk forwards before they step onto a ramp ([Prentice2004]_), and back as they step down
+        ([Aminiaghdam2017]_).
+        ``joints`` are the lowest of the spine and the neck.
+        """
+        way, root = np.array([np.sin(heading_rad), np.cos(heading_rad)]), frame.root_position[[0, 2]]
+        offs = frame.leg_length_m * np.array(LEAN_REACH)
+        ahead, behind = ([self.ground.plane(*(root + off * way))[0] for off in sign * offs] for sign in (1.0, -1.0))
+        angle = float(np.arctan(np.mean(np.subtract(ahead, behind) / (2.0 * offs))))
+        wanted = LEAN_PART[int(angle > 0.0)] * angle
+        self.lean_rad = wanted + (self.lean_rad - wanted) * float(np.exp(-dt / LEAN_S))
+        for joint, turn in zip(joints, (self.lean_rad, -LEVEL_PART * self.lean_rad), strict=True):
+            frame.rotations[joint] = (SO3.exp(np.array([turn, 0.0, 0.0])) @ SO3(frame.rotations[joint])).wxyz
 
     def choose(self, side: int, middle: FloatArray, length_m: float, heading_rad: float) -> FloatArray:
         """Return the middle ``(3,)`` [m] of a foothold for a foot that would land there: on the stair chosen before."""
@@ -189,7 +211,7 @@ class GroundFollower:
     def copy(self) -> GroundFollower:
         """Return an independent copy."""
         stood, ahead, left_s, needed_m = self.stood.copy(), self.ahead.copy(), self.left_s.copy(), self.needed_m.copy()
-        return GroundFollower(self.ground, stood, ahead, left_s, needed_m, self.drop_m)
+        return GroundFollower(self.ground, stood, ahead, left_s, needed_m, self.drop_m, self.lean_rad)
 
     def follow(
         self,

@@ -302,7 +302,7 @@ def add_turn_sway(gaits: GaitArrays, weights: FloatArray, at: FloatArray, column
 
 @kernel
 def level_head(build: BodyArrays, at: FloatArray, lean: Quaternion, rotations: FloatArray) -> None:
-    """Keep the head of a leaning body as level as people do ([Pozzo1990]_), and look where the way turns to.
+    """Keep the head of a leaning body as level as in a captured start, and look where the way turns to.
 
     ``lean`` is the turn of the trunk by the lean, in the frame of the way.
     """

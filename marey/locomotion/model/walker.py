@@ -6,10 +6,10 @@ A ``RawFrame`` is what the walker, and the jump state machine round it, hand to 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from marey.base import BoolArray, FloatArray
 from marey.locomotion.model.clockwork import (
@@ -79,8 +79,8 @@ _STARTS: Final = (0, 1, 4, 5)  # events at which each effector comes down
 _ENDS: Final = (2, 3, 6, 7)
 
 
-WalkerSnapshot = tuple[ParameterPlan, tuple[FloatArray | BoolArray, ...]]
-"""A walker at one time: its plan and its arrays."""
+WalkerSnapshot = tuple[ParameterPlan, NDArray[np.uint8]]
+"""A walker at one time: its plan and the bytes of its arrays."""
 
 
 class GaitWalker:
@@ -100,8 +100,9 @@ class GaitWalker:
         heading_rad: float = 0.0,
     ) -> None:
         self._gaits, self._build, self._num_plans = gaits, build, 0
-        self._posture = PostureLaw(build.own_leg, build.froude, gaits.power)
-        self._arrays = allocate_walkers(STYLES + len(start.weights))
+        self._posture, self._num_low = PostureLaw(build.own_leg, build.froude, gaits.power), int(build.legs.max()) + 1
+        # All arrays lie in one piece of memory, so that a moment is remembered by one copy
+        self._memory, self._arrays = join_memory(allocate_walkers(STYLES + len(start.weights)))
         self._replan(*plan_constant(start.row()[None], self._posture))
         self.place(phase, position, heading_rad)
 
@@ -211,11 +212,14 @@ class GaitWalker:
         before = self._arrays.held.tolist()
         advance_walker(self._gaits, self._build, self._plan, self._arrays, dt)
         after = self._arrays.held.tolist()
+        if after == before:
+            return ()
         return tuple(EVENTS[_STARTS[e] if after[e] else _ENDS[e]] for e in range(4) if after[e] != before[e])
 
-    def frame(self) -> RawFrame:
-        """Current frame and next landings; does not change the state."""
-        root, rotations, landing = np.empty(3), np.empty((len(self._build.offsets), 4)), np.empty((4, 3))
+    def frame(self, *, is_low: bool = False) -> RawFrame:
+        """Current frame and next landings; does not change the state. A low one ends with the joints of the toes."""
+        joints = self._num_low if is_low else len(self._build.offsets)
+        root, rotations, landing = np.empty(3), np.empty((joints, 4)), np.empty((4, 3))
         arrays = self._arrays
         write_walker_frame(self._gaits, self._build, arrays, root, rotations, landing)
         leg, bent = float(arrays.here[LEG]), (arrays.shift.copy(), arrays.yaw.copy())
@@ -293,13 +297,11 @@ class GaitWalker:
 
     def snapshot(self) -> WalkerSnapshot:
         """Remember this moment."""
-        return self._plan, tuple(array.copy() for array in self._arrays)
+        return self._plan, self._memory.copy()
 
     def restore(self, snapshot: WalkerSnapshot) -> None:
         """Come back to a moment; a snapshot may be restored many times."""
-        self._plan, arrays = snapshot
-        for mine, its in zip(self._arrays, arrays, strict=True):
-            mine[:] = its
+        self._plan, self._memory[:] = snapshot
 
     def _replan(self, knots: FloatArray, values: FloatArray) -> None:
         arrays = self._arrays
@@ -325,6 +327,16 @@ def allocate_walkers(num_parameters: int, *batch: int) -> WalkerState:
     arrays["settling"] += INITIAL_SETTLING
     held, touch = np.zeros((*batch, 4), dtype=np.bool_), np.ones((*batch, 4), dtype=np.bool_)
     return WalkerState(held=held, touch=touch, **arrays)
+
+
+def join_memory(state: WalkerState) -> tuple[NDArray[np.uint8], WalkerState]:
+    """Copy arrays into one piece of memory, each at a multiple of eight bytes; returns it and the arrays in it."""
+    firsts = np.cumsum([0, *(-(-array.nbytes // 8) * 8 for array in state)])
+    memory, parts = np.zeros(firsts[-1], dtype=np.uint8), list[NDArray[Any]]()
+    for first, array in zip(firsts, state, strict=False):
+        parts.append(memory[first : first + array.nbytes].view(array.dtype).reshape(array.shape))
+        parts[-1][:] = array
+    return memory, WalkerState(*parts)
 
 
 @lru_cache(maxsize=16)

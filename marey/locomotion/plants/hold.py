@@ -74,6 +74,8 @@ STEEP_RAD = (0.20, 0.90)  # [rad] ... or, from the first to the second, as its r
 RUN_STEEP_RAD = (0.23, 0.95)  # [rad] of a runner, whose leg is straight at the push-off and has nothing to spare
 HIGH_M = (0.02, 0.10)  # [m] ... or, of a runner, from the first to the second, as its ball rises, ...
 HIGH_PART = 0.85  # [-] ... by this part: at 1 the frame rate would move a knee by 1.1 mm as a run begins (A21: 1 mm)
+LATE_PART = 0.35  # [-] of that way waits until the ball of a runner has risen ...
+OFF_M = 0.012  # [m] ... by twice so much, and as it goes it is so high: a ball that goes ahead on the floor scrapes
 RISE_PART = 0.5  # [-] of that: the ball may rise
 ARRIVE_S = 0.02  # [s] before it lands a foot begins to slow down to rest ...
 SHORT_SWING_S = 0.65  # [s] ... sooner in a longer swing, that of a slow walk, ...
@@ -152,6 +154,8 @@ def release_shares(foot: FootState, raw_f: Vector, options: PlantOptions) -> Vec
     height = row3(foot.origin, TOE)[1] + foot.frozen[1] - options.floor_y - foot.toe_rest
     high = HIGH_PART * run * quintic_step((height / foot.size - HIGH_M[0]) / (HIGH_M[1] - HIGH_M[0]))
     level = 1.0 - (1.0 - quintic_step(flat)) * (1.0 - high)
+    # That of a slow runner goes ahead while it is still on the floor
+    level *= 1.0 - LATE_PART * run * (1.0 - quintic_step(height / (2.0 * OFF_M * foot.size)))
     return level, quintic_step(up), level
 
 
@@ -297,6 +301,8 @@ def update_hold(foot: FootState, side: int, dt: float, forecast: PlantForecast, 
         if free[1] > 0.0:
             loose = subtract3(add3(p_ball, get3(foot.frozen)), f)
             stands = mix3(stands, (loose[0], max(loose[1], stands[1]), loose[2]), free)
+            off = OFF_M * foot.size * free[0] * run_share(options.ease_s)
+            stands = (stands[0], stands[1] + soft_ramp(ground + foot.toe_rest + off - f[1] - stands[1], off), stands[2])
         else:
             set3(foot.frozen, subtract3(add3(stands, f), p_ball))
         if ankle_down:
@@ -321,7 +327,8 @@ def update_hold(foot: FootState, side: int, dt: float, forecast: PlantForecast, 
         if first_s <= NOTICE_S:
             target = add3(target, approach_landing(foot, side, forecast, (come, arrive, aside), f, heel))
         # A ball that leaves does not go under the floor.
-        lift = soft_ramp(ground + foot.toe_rest - target[1] - f[1], 2.0 * TOUCH_M * foot.size * leave)
+        off = OFF_M * foot.size * free[0] * (1.0 - come) * run_share(options.ease_s)
+        lift = soft_ramp(ground + foot.toe_rest + off - target[1] - f[1], max(off, 2.0 * TOUCH_M * foot.size * leave))
         target = (target[0], target[1] + lift, target[2])
         target, turn = clear_floor(foot, target, turn, (foot.free_s, first_s), ground)
     set3(foot.target, target)

@@ -124,10 +124,15 @@ class JumpStateMachine:
             return JumpAnswer("queued", kind, length_m, foot, self.parameters.speed, 0.0, 0.0)
         approach = plan_approach(self._walker, self.jumps, request)
         self._adapt(approach)
-        made = approach.request
-        return JumpAnswer(
-            "planned", made.kind, made.length_m, made.foot, approach.speed, approach.duration_s, approach.cycles
-        )
+        made, starts_in_s = approach.request, approach.duration_s
+        if made.kind != "standing":
+            # The heel strikes up to 2 ms later than planned, where the gait changes on the way
+            moment = self._walker.snapshot()
+            self._walker.advance(starts_in_s)
+            wait = self._time_to_strike(made)
+            self._walker.restore(moment)
+            starts_in_s += wait if wait < MAX_WAIT_S else 0.0
+        return JumpAnswer("planned", made.kind, made.length_m, made.foot, approach.speed, starts_in_s, approach.cycles)
 
     def preview(
         self,
@@ -260,11 +265,11 @@ class JumpStateMachine:
             elif left <= MIN_STEP_S:
                 return passed
 
-    def frame(self) -> RawFrame:
-        """Current frame before foot plants; does not change the state."""
+    def frame(self, *, is_low: bool = False) -> RawFrame:
+        """Current frame before foot plants; changes nothing. A low one may end with the joints of the toes."""
         now = self._now
         if now.plan is None or now.feet is None:
-            return self._walker.frame()
+            return self._walker.frame(is_low=is_low)
         raw = now.plan.frame(now.clock_s)
         feet = compute_effectors(now.plan.skeleton, raw)
         until, landing = now.feet.next_plants(now.clock_s, feet)
@@ -294,21 +299,25 @@ class JumpStateMachine:
             resume_over_s=self._now.resume_over_s,
         )
 
+    def _time_to_strike(self, request: JumpRequest) -> float:
+        """Time until the jump may begin, 0 for now [s]."""
+        walker, here = self._walker, self._walker.parameters
+        if request.kind == "standing":
+            return 0.0 if walker.is_settled else TICK_S
+        hertz = walker.frequency(here.speed, here.run)
+        if hertz <= 0.0:
+            return inf
+        strike = float(walker.events(here.speed, here.run)[4 * request.side])
+        missing = (strike - walker.phase + MAX_PHASE_LATE) % 1.0 - MAX_PHASE_LATE
+        if missing <= SAME_PHASE and walker.remaining_s <= TIME_TOL_S:
+            return 0.0
+        return (missing if missing > SAME_PHASE else missing + 1.0) / hertz
+
     def _try_take_off(self) -> None:
         """Begin the jump at a heel strike of the take-off foot, or from a stand; wait for it, or give up."""
         now, walker, request = self._now, self._walker, self._now.request
         assert request is not None
-        here = walker.parameters
-        # Time until the jump may begin, 0 for now [s]
-        if request.kind == "standing":
-            wait = 0.0 if walker.is_settled else TICK_S
-        elif (hertz := walker.frequency(here.speed, here.run)) <= 0.0:
-            wait = inf
-        else:
-            strike = float(walker.events(here.speed, here.run)[4 * request.side])
-            missing = (strike - walker.phase + MAX_PHASE_LATE) % 1.0 - MAX_PHASE_LATE
-            is_there = missing <= SAME_PHASE and walker.remaining_s <= TIME_TOL_S
-            wait = 0.0 if is_there else (missing if missing > SAME_PHASE else missing + 1.0) / hertz
+        here, wait = walker.parameters, self._time_to_strike(request)
         if wait > 0.0:
             if now.clock_s + wait > now.latest_s:
                 warnings.warn("no heel strike in time for the jump; it was given up", MareyWarning, stacklevel=2)
