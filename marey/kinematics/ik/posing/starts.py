@@ -14,7 +14,7 @@ from typing import Final, Literal, cast
 
 import numpy as np
 
-from marey.base import FloatArray, InputError
+from marey.base import BoolArray, FloatArray, InputError
 from marey.kinematics.ik.coordinates import ModelSpace
 from marey.kinematics.ik.problem import (
     ROOTS,
@@ -218,6 +218,7 @@ STANDING_M: Final = 0.08  # [m] captured floors lie up to 6 cm off the world's; 
 LEVEL_M: Final = 0.03  # [m] a sole this much above the lowest one is in the air, too
 STANDING_PART, FEWEST_LEGS = 0.25, 4  # [-], of animals: see plant_feet
 LOW_PERCENT: Final = 5.0  # [%] of the heights of an ankle lie below that of its stance
+STRIDE_S: Final = 0.5  # [s] within which a foot that swings has stood, or will stand
 ZENITH_M: Final = 1000.0  # [m] a point this far above a sole is straight above it
 ORIENTATION_WEIGHT: Final = 0.04  # [m²/rad²] a foot that turns by 0.1 rad counts like one that moves by 2 cm
 FAR_REACHES: Final = 3.0  # [-] of the body's reach: goals farther from the root are brought to this distance
@@ -279,7 +280,9 @@ def animal_mobility(skeleton: Skeleton) -> FloatArray:
     return mobility
 
 
-def plant_feet(body: PosedBody, tasks: Sequence[Task], start: Pose | None, root: Root, feet: Feet) -> list[GoalTask]:
+def plant_feet(
+    body: PosedBody, tasks: Sequence[Task], start: Pose | None, root: Root, feet: Feet, rate_hz: float = 1.0
+) -> list[GoalTask]:
     """Pins of the feet that stand in the start pose: position and orientation of their ankles.
 
     A foot that a goal names is free; while its goal keeps the ankle as low as it was, its sole stays level.
@@ -345,11 +348,24 @@ def plant_feet(body: PosedBody, tasks: Sequence[Task], start: Pose | None, root:
         is_turned = any(isinstance(task, OrientationTask | LookAtTask) for task in goals if is_named)
         if len(moves) == 1 and not is_turned and feet == "auto" and (moves[0].goal.ndim == 2 or side in standing):
             goal = moves[0].goal
-            floor = np.nanpercentile(goal[:, 1], LOW_PERCENT) if goal.ndim == 2 else positions[0, ankle, 1]
-            is_low = np.abs(goal[..., 1:2] - floor) < LEVEL_M
+            is_low = np.abs(goal[..., 1:2] - positions[0, ankle, 1]) < LEVEL_M
+            if goal.ndim == 2:
+                is_low = _find_low_frames(goal[:, 1], rate_hz)[:, None]
             up = t_pose(skeleton, roles).joint_rotations()[ankle].inverse() @ np.array([0.0, 1.0, 0.0])
             levels.append(LookAtTask(ankle, np.where(is_low, goal + np.array([0.0, ZENITH_M, 0.0]), np.nan), axis=up))
     return [*pins, *levels]
+
+
+def _find_low_frames(heights: FloatArray, rate_hz: float) -> BoolArray:
+    """Frames ``(F,)`` in which an ankle is as low as in its stances; captured floors rise on the way."""
+    reach = round(STRIDE_S * rate_hz)
+    known = np.where(np.isnan(heights), np.inf, heights)
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(known, reach, constant_values=np.inf), 2 * reach + 1)
+    floor = np.nanpercentile(heights, LOW_PERCENT) if np.isfinite(known).any() else 0.0
+    # The lowest height within a stride, unless the foot is held in the air
+    nearby = windows.min(axis=-1)
+    nearby = np.where(nearby < floor + STANDING_M, nearby, floor)
+    return np.abs(heights - np.maximum(nearby, floor)) < LEVEL_M
 
 
 def name_pins(skeleton: Skeleton, pins: Sequence[GoalTask]) -> tuple[str, ...]:

@@ -12,7 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import FloatArray, InputError
-from marey.kinematics.limits.anatomy.check import AnatomicalTables, check_anatomy, measure_anatomy
+from marey.kinematics.limits.anatomy.check import (
+    PEAK_SLACK,
+    PEAK_STEP_RAD,
+    AnatomicalTables,
+    check_anatomy,
+    measure_anatomy,
+)
 from marey.kinematics.limits.anatomy.people import (
     HEIGHT_TOL,
     LEFT,
@@ -139,7 +145,7 @@ class AnatomicalLimits(JointLimits):
     def to_arrays(self) -> Arrays:
         """Charts, intervals and regions; distances in steps, a byte each."""
         arrays: Arrays = dict(self._tables._asdict())
-        del arrays["rows"]
+        del arrays["rows"], arrays["peaks"]
         arrays["distances"] = np.clip(np.round(self._tables.distances / STEP_RAD), -127, 127).astype(np.int8)
         return arrays
 
@@ -289,7 +295,15 @@ def _freeze_tables(tables: AnatomicalTables) -> AnatomicalTables:
     """Contiguous read-only arrays, so that the check is compiled once, and the rows that they make."""
     grids = (tables.grids[tables.pages], tables.origins[tables.pages], 1.0 / tables.spacings[tables.pages])
     rows = np.concatenate([*grids, tables.axes, tables.signs, tables.bounded[:, None]], axis=1)
-    arrays: list[Any] = [np.ascontiguousarray(array) for array in tables._replace(rows=rows)]
+    # The largest distance in each cell is that of one of its corners
+    steps: FloatArray = np.ceil(tables.distances / PEAK_STEP_RAD - PEAK_SLACK)
+    peaks = np.clip(steps, -127, 127).astype(np.int8)
+    for place, *shape in tables.grids.tolist():
+        region = peaks[place : place + int(np.prod(shape))].reshape(shape)
+        for axis in range(3):
+            along = np.moveaxis(region, axis, 0)
+            along[:-1] = np.maximum(along[:-1], along[1:])
+    arrays: list[Any] = [np.ascontiguousarray(array) for array in tables._replace(rows=rows, peaks=peaks)]
     for array in arrays:
         array.setflags(write=False)
     return AnatomicalTables(*arrays)
