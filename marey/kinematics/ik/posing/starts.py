@@ -240,11 +240,8 @@ def default_limits(limits: JointLimits | Literal["auto"] | None, body: PosedBody
 @lru_cache(maxsize=64)
 def _find_anatomy(skeleton: Skeleton) -> JointLimits | None:
     """Anatomical limits, the same object at each call; none of a body whose limbs are not known, or not a person's."""
-    roles = role_map(skeleton)
     try:
-        # Names that were guessed fit animals too
-        is_person = roles.profile != "guessed" or is_drawn_as_person(skeleton, roles)
-        return posing_limits(skeleton) if is_person else None
+        return posing_limits(skeleton)
     except InputError:
         return None
 
@@ -299,7 +296,9 @@ def plant_feet(
         return []
     skeleton = body.skeleton
     roles = role_map(skeleton)
-    ankles = {side: roles.joints[f"{side}_ankle"] for side in SIDES if f"{side}_ankle" in roles}
+    # Roles that were guessed fit animals too: two legs of a fox are no person's
+    is_person = roles.profile != "guessed" or is_drawn_as_person(skeleton, roles)
+    ankles = {side: roles.joints[f"{side}_ankle"] for side in SIDES if is_person and f"{side}_ankle" in roles}
     goals = [task for task in tasks if not isinstance(task, PoseTask)]
     pose = start if start is not None else body.model.mean if body.model is not None else Pose.rest(skeleton)
     positions, frames = joint_frames(skeleton, pose.root_position[None], pose.rotations.wxyz[None])
@@ -307,10 +306,10 @@ def plant_feet(
         paws = list[int]()
     else:
         # An animal stands on four or more ends of limbs: those lower than a quarter of the way from the lowest joint
-        # up to the root
+        # up to the root, or up to half of the joints, since the root of many rigs lies on the floor
         places = positions[0]
         bottom = float(places[:, 1].min())
-        low = bottom + STANDING_PART * (float(places[0, 1]) - bottom)
+        low = bottom + STANDING_PART * (max(float(places[0, 1]), float(np.median(places[:, 1]))) - bottom)
         ends = [handle.joint for handle in list_handles(skeleton) if handle.kind == "end"]
         grounded = [joint for joint in ends if places[joint, 1] < low]
         paws = grounded if len(grounded) >= FEWEST_LEGS and abs(bottom) < STANDING_M else []

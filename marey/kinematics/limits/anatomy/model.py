@@ -40,7 +40,8 @@ from marey.kinematics.limits.contract import Arrays, JointLimits, LimitCheck, co
 from marey.kinematics.limits.distance_field import find_nearest_points
 from marey.lie import SO3
 from marey.motion import Motion
-from marey.skeleton import NO_PARENT, ROLES, RoleMap, Skeleton, role_map, t_pose
+from marey.skeleton import NO_PARENT, ROLES, RoleMap, Skeleton, assess_anatomy, role_map, t_pose
+from marey.skeleton.body import is_drawn_as_person
 
 REGION_MARGIN_RAD: Final = 0.05  # [rad] what a solver may leave of a coupling that captures only sample
 MIRROR: Final = SO3.exp([np.pi, 0.0, 0.0])  # conjugation with it reflects a rotation in the plane between the sides
@@ -341,6 +342,11 @@ def _find_charts(skeleton: Skeleton) -> tuple[_JointChart, ...]:
     if "left_hip" not in roles and "left_shoulder" not in roles:
         reason = "; ".join(roles.report) or "no joint has a role"
         what = f"anatomical limits of '{skeleton.name}', whose joints have no human roles: {reason}"
+        raise InputError(what, "Learn limits from its clips, or give a role map")
+    if roles.profile == "guessed" and not is_drawn_as_person(skeleton, roles):
+        # Names that were guessed fit animals too
+        reason = "; ".join(assess_anatomy(skeleton).reasons)
+        what = f"anatomical limits of '{skeleton.name}', which is no person: {reason}"
         raise InputError(what, "Learn limits from its clips, or give a role map")
     rest = t_pose(skeleton, roles)
     W = rest.joint_rotations()
