@@ -217,6 +217,7 @@ TRUNK_WEIGHT: Final = 2e-5  # [1/rad²] of springs along a clip; more lets plant
 STANDING_M: Final = 0.08  # [m] captured floors lie up to 6 cm off the world's; a sole above this is in the air
 LEVEL_M: Final = 0.03  # [m] a sole this much above the lowest one is in the air, too
 STANDING_PART, FEWEST_LEGS = 0.25, 4  # [-], of animals: see plant_feet
+UPPER_PERCENT: Final = 75.0  # [%] of the joints of an animal are lower than its trunk
 LOW_PERCENT: Final = 5.0  # [%] of the heights of an ankle lie below that of its stance
 STRIDE_S: Final = 0.5  # [s] within which a foot that swings has stood, or will stand
 ZENITH_M: Final = 1000.0  # [m] a point this far above a sole is straight above it
@@ -306,10 +307,12 @@ def plant_feet(
         paws = list[int]()
     else:
         # An animal stands on four or more ends of limbs: those lower than a quarter of the way from the lowest joint
-        # up to the root, or up to half of the joints, since the root of many rigs lies on the floor
+        # up to the root, or up to its upper joints where the root lies on the floor, as in many rigs
         places = positions[0]
-        bottom = float(places[:, 1].min())
-        low = bottom + STANDING_PART * (max(float(places[0, 1]), float(np.median(places[:, 1]))) - bottom)
+        bottom, trunk = float(places[:, 1].min()), float(places[0, 1])
+        if trunk < bottom + STANDING_PART * float(np.ptp(places[:, 1])):
+            trunk = float(np.percentile(places[:, 1], UPPER_PERCENT))
+        low = bottom + STANDING_PART * (trunk - bottom)
         ends = [handle.joint for handle in list_handles(skeleton) if handle.kind == "end"]
         grounded = [joint for joint in ends if places[joint, 1] < low]
         paws = grounded if len(grounded) >= FEWEST_LEGS and abs(bottom) < STANDING_M else []
