@@ -368,7 +368,7 @@ def build_box(skeleton: Skeleton, limits: JointLimits | None) -> CoordinateBox:
         regions[:, 10:13] = 3 * order[tables.axes // 3] + tables.axes % 3
         distances, peaks = tables.distances, tables.peaks
     boxed = np.asarray((np.isfinite(low) | np.isfinite(high)).any(axis=-1), dtype=np.bool_)
-    for table in (regions, distances):
+    for table in (regions, distances, peaks):
         # As in the tables of limits: the kernels that read them are compiled once
         table.setflags(write=False)
     return CoordinateBox(boxed, low, high, is_swing, before, after, order, starts, regions, distances, peaks)
