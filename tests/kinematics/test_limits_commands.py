@@ -85,6 +85,24 @@ def test_a_shoulder_and_a_knee_are_sculpted_saved_read_and_used(folder: Path) ->
     assert both.violations(pose)[:, [knee, shoulder]].max() < 1e-4
 
 
+def test_a_drawn_surface_is_the_same_set_in_another_file(folder: Path) -> None:
+    """A drawn set has a chart of its own, which goes with the surface."""
+    (folder / "drawn.csv").write_text(
+        "x,y,z,twist_low_deg,twist_high_deg\n1,1,0,-30,30\n1,0,1,-60,60\n1,-1,0,-30,30\n1,0,-0.5,-10,10\n"
+    )
+    joint = "left_shoulder"
+    run(folder, "limits", "sculpt", "learnt.safetensors", joint, "-o", "d.safetensors", "--polygon", "drawn.csv")
+    run(folder, "limits", "export", "d.safetensors", joint, "-o", "drawn.obj")
+    run(folder, "limits", "import", "learnt.safetensors", joint, "drawn.obj", "-o", "e.safetensors")
+    turns = SO3.exp(np.random.default_rng(4).normal(0.0, 0.6, (1000, HUMAN.num_joints, 3)))
+    drawn, moved = (
+        load_limits(folder / name).violations(turns)[:, HUMAN.index(joint)]
+        for name in ("d.safetensors", "e.safetensors")
+    )
+    assert np.abs(drawn - moved).mean() < 0.1 < np.abs(drawn - drawn.mean()).mean()
+    assert np.mean((drawn == 0.0) == (moved == 0.0)) > 0.95
+
+
 def test_a_polygon_has_its_own_twist_at_every_corner() -> None:
     corners = np.array([[1.0, 0.8, 0.0], [1.0, 0.0, 0.8], [1.0, -0.8, 0.0], [1.0, 0.0, -0.8]])
     drawn = draw_joint(HUMAN, "left_shoulder", corners, np.deg2rad([[-5, 5], [-80, 80], [-5, 5], [-5, 5]]))

@@ -10,6 +10,7 @@ from marey import samples
 from marey.base import InputError
 from marey.kinematics import BoxLimits, ConeLimits, PointTask, solve_ik
 from marey.kinematics.posing import METHODS, PoseEditor
+from marey.lie import SO3
 from marey.models import PGA
 from marey.motion import KeyFrames
 from marey.skeleton import Pose, Skeleton
@@ -121,6 +122,23 @@ def test_an_animal_keeps_the_feet_that_it_stands_on_and_no_limits_of_people(
     held = [start.skeleton.index(name) for name in result.planted]
     assert len(held) == others and np.abs(after[held] - before[held]).max() < 1e-3
     assert "people" not in result.advice and result.limit_violation_rad == 0.0
+
+
+@pytest.mark.parametrize(("creature", "foot", "others"), [("dog", "LeftWrist", 3), ("spider", "Leg2L_4", 4)])
+def test_an_animal_whose_root_lies_on_the_floor_keeps_its_feet_too(creature: str, foot: str, others: int) -> None:
+    """As in rigs of games: the node of the scene is the root, and the height of the trunk is that of its joints."""
+    body = make_walk(CREATURES[creature])[0]
+    parents, offsets = (
+        np.array([-1, *(body.skeleton.parents + 1)]),
+        np.concatenate([[[0.0] * 3], body.skeleton.offsets]),
+    )
+    offsets[1] = body.root_position
+    skeleton = Skeleton(("scene", *body.skeleton.names), parents, offsets)
+    start = Pose(skeleton, np.zeros(3), SO3.concatenate([SO3.identity(1), body.rotations]))
+    before, j = start.joint_positions(), skeleton.index(foot)
+    result = solve_ik(skeleton, [PointTask(foot, before[j] + np.array([0.0, 0.03, 0.02]))], start=start)
+    held = [skeleton.index(name) for name in result.planted]
+    assert len(held) >= others and np.abs(result.pose.joint_positions()[held] - before[held]).max() < 1e-3
 
 
 def test_a_rod_has_handles_at_its_ends() -> None:

@@ -188,6 +188,8 @@ def export_surface(
 
     A joint of one or two axes gives a thin solid: its surface is always exact.
     """
+    from dataclasses import replace
+
     from marey.kinematics import build_solid, iso_surface, shrink_wrap
 
     found, field = _load_joint_field(limits, joint)
@@ -202,7 +204,7 @@ def export_surface(
                 load_clip(clip, ReadOptions(up=up)).rotations[:, found.skeleton.index(joint)]
             )
         mesh = shrink_wrap(solid, samples)
-    mesh.save_obj(out)
+    replace(mesh, chart=field.chart).save_obj(out)
     _report_joint(joint, out, json=json, num_vertices=len(mesh.vertices), num_faces=len(mesh.faces))
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, inline_kernel, kernel, patient_kernel
 from marey.kinematics.ik.dual_step import StepBuffers, assemble_dual_matrix, solve_dual
 from marey.kinematics.ik.state import CoordinateBox, IKLayout, IKState, LinearRows, has_springs
-from marey.kinematics.limits.anatomy.check import TIE_RAD, bound_coordinate, largest_distance, swing_and_twist
+from marey.kinematics.limits.anatomy.check import TIE_RAD, bound_coordinate, is_any_beyond, swing_and_twist
 from marey.kinematics.limits.learn import Bounds, check_bounds
 from marey.lie.kernels import (
     Quaternion,
@@ -40,7 +40,7 @@ from marey.lie.kernels import (
 
 MAX_ANGLE_RAD = 2.0 * np.pi - 1e-3  # [rad] rotation vectors stay inside: exp loses rank at a whole turn
 MAX_SWING_RAD = np.pi - 1e-3  # [rad] swings stay inside: beyond half a turn they are read as swings the other way
-MAX_BINDINGS = 4  # times that a step is solved anew with the coordinates held that it would carry over a bound
+MAX_BINDINGS = 3  # times that a step is solved anew with the coordinates held that it would carry over a bound
 NEAR_RAD = 0.1  # [rad] a coordinate deeper in a region is as free as its interval
 BLOCKED_RAD = 1e-9  # [rad] less than this taken from a step is rounding
 
@@ -53,6 +53,7 @@ class ActiveLimits(NamedTuple):
     """
 
     is_bound: BoolArray  # (J,) joints with an axis that is not loose
+    is_moving: BoolArray  # (J,) boxes: limited joints that goals or springs move; a step leaves the others as they are
     loose: BoolArray  # (L, 3) axes along which the step may choose
     held: FloatArray  # (L, 3) [rad] how far it goes along the others
     axes: FloatArray  # (L, 3, 3) limits that are no boxes: the axes in the joint's frame
@@ -68,8 +69,15 @@ class ActiveLimits(NamedTuple):
 @inline_kernel
 def new_active_limits(layout: IKLayout, limited: int) -> ActiveLimits:
     """Limits of which none is active."""
+    joints, boxed, chain = layout.box.boxed.shape[0], layout.box.boxed, layout.lists.chain
+    is_moving = np.zeros(joints, dtype=np.bool_)
+    if has_springs(layout.springs):
+        is_moving[:] = boxed
+    for i in range(chain.shape[0]):
+        is_moving[chain[i]] = boxed[chain[i]]
     return ActiveLimits(
-        np.zeros(layout.box.boxed.shape[0], dtype=np.bool_),
+        np.zeros(joints, dtype=np.bool_),
+        is_moving,
         np.ones((limited, 3), dtype=np.bool_),
         np.zeros((limited, 3)),
         np.zeros((limited, 3, 3)),
@@ -179,13 +187,14 @@ def project_to_box(box: CoordinateBox, wxyz: FloatArray, vectors: FloatArray) ->
     return furthest
 
 
-@kernel
+@inline_kernel
 def narrow_to_regions(box: CoordinateBox, face: ActiveLimits, state: IKState) -> bool:
     """Bring a pose into its regions, and narrow the intervals of ``face`` to what they leave; tell if it was outside.
 
     A coordinate that left a region follows its border while it is near. ``box`` holds the intervals without regions.
     """
-    x, order, starts, rows, v = state.vectors.reshape(-1), box.order, box.starts, box.regions, box.distances
+    x, order, starts, rows = state.vectors.reshape(-1), box.order, box.starts, box.regions
+    v, peaks = box.distances, box.peaks
     least, most, low, high, wxyz, vectors = box.low, box.high, face.low, face.high, state.wxyz, state.vectors
     before, after, is_narrow, is_any = box.before, box.after, face.is_narrow, False
     for k in range(order.shape[0]):
@@ -194,12 +203,12 @@ def narrow_to_regions(box: CoordinateBox, face: ActiveLimits, state: IKState) ->
             span = starts[3 * k + c], starts[3 * k + c + 1]
             if span[0] == span[1]:
                 continue
-            if largest_distance(span, rows, v, x) <= (-NEAR_RAD if is_narrow[j, c] else TIE_RAD):
+            if not is_any_beyond(span, rows, v, peaks, x, -NEAR_RAD if is_narrow[j, c] else TIE_RAD):
                 # No border is near
                 is_narrow[j, c], low[j, c], high[j, c] = False, least[j, c], most[j, c]
                 continue
             is_narrow[j, c] = True
-            a, b, _ = bound_coordinate((least[j, c], most[j, c]), span, rows, v, x, NEAR_RAD)
+            a, b, _ = bound_coordinate((least[j, c], most[j, c]), span, rows, v, peaks, x, NEAR_RAD)
             at = min(max(vectors[j, c], a), b)
             is_moved |= at != vectors[j, c]
             low[j, c], high[j, c], vectors[j, c] = a, b, at
@@ -255,14 +264,14 @@ def release_coordinates(layout: IKLayout, state: IKState, slopes: FloatArray, fa
 
     A coordinate at a bound whose objective falls only beyond it is held. The gradient is that of the whole objective.
     """
-    boxed, is_swing, before, after = layout.box.boxed, layout.box.is_swing, layout.box.before, layout.box.after
+    is_moving, is_swing, before, after = face.is_moving, layout.box.is_swing, layout.box.before, layout.box.after
     mobility, vectors, world, wxyz = layout.springs.mobility, state.vectors, state.world, state.wxyz
     rates, free, low, high, largest, J = face.rates, face.free, face.low, face.high, 0.0, np.empty((3, 3))
     for j in range(slopes.shape[0]):
         if mobility[j] == 0.0:
             continue
         is_at_bound = False
-        if j < rates.shape[0] and boxed[j]:
+        if j < rates.shape[0] and is_moving[j]:
             R, v = (world[j, 0], world[j, 1], world[j, 2], world[j, 3]), (vectors[j, 0], vectors[j, 1], vectors[j, 2])
             if is_swing[j]:
                 p = (before[j, 0], before[j, 1], before[j, 2], before[j, 3])
@@ -300,15 +309,15 @@ def release_coordinates(layout: IKLayout, state: IKState, slopes: FloatArray, fa
 
 
 @inline_kernel
-def write_held_axes(boxed: BoolArray, face: ActiveLimits, frames: FloatArray) -> None:
+def write_held_axes(face: ActiveLimits, frames: FloatArray) -> None:
     r"""Turn coordinates that are not open into orthonormal world axes, and how far the step goes along each.
 
     A coordinate that goes :math:`h_c` holds the turn to :math:`r_c \cdot \omega = h_c`, with a row r of ``rates``.
     """
     is_bound, is_open, travel, rates = face.is_bound, face.is_open, face.travel, face.rates
-    loose, held = face.loose, face.held
-    for j in range(boxed.shape[0]):
-        if not boxed[j]:
+    loose, held, is_moving = face.loose, face.held, face.is_moving
+    for j in range(is_moving.shape[0]):
+        if not is_moving[j]:
             continue
         count = 0
         for c in range(3):
@@ -330,15 +339,13 @@ def write_held_axes(boxed: BoolArray, face: ActiveLimits, frames: FloatArray) ->
 
 
 @inline_kernel
-def bind_coordinates(
-    boxed: BoolArray, face: ActiveLimits, vectors: FloatArray, frames: FloatArray, step: StepBuffers
-) -> bool:
+def bind_coordinates(face: ActiveLimits, vectors: FloatArray, frames: FloatArray, step: StepBuffers) -> bool:
     """Write the step of the coordinates, and stop those at a bound that would go over it. Tell if there are any."""
     is_any, low, high = False, face.low, face.high
     is_bound, is_open, travel, rates, held = face.is_bound, face.is_open, face.travel, face.rates, face.held
-    torques, ease, G = step.torques, step.ease, step.G
+    torques, ease, G, is_moving = step.torques, step.ease, step.G, face.is_moving
     for j in range(frames.shape[0]):
-        if not boxed[j]:
+        if not is_moving[j]:
             continue
         u, v, w = torques[j, 0], torques[j, 1], torques[j, 2]
         x, y, z = ease[j] * u, ease[j] * v, ease[j] * w
@@ -526,7 +533,7 @@ def solve_active_set_step(
     for _ in range(MAX_BINDINGS):
         # (J G J^T + damping W^-1) y = e + J G P / damping - J held
         if bounds is None and is_limited:
-            write_held_axes(layout.box.boxed, face, rows.frames)
+            write_held_axes(face, rows.frames)
         # Compliances g_j = damping / (damping / m_j + s_j), and g_j (I - sum_k a_k a_k^T) of bound joints over the
         # axes a_k that are not loose
         for j in range(ease.shape[0]):
@@ -585,7 +592,7 @@ def solve_active_set_step(
         expected = solve_dual(layout, damping, rows, state.pulls, step)
         # Limits that this step would break become active, and it is solved anew
         if bounds is None:
-            is_bound = is_limited and bind_coordinates(layout.box.boxed, face, state.vectors, rows.frames, step)
+            is_bound = is_limited and bind_coordinates(face, state.vectors, rows.frames, step)
         else:
             is_bound = project_step(bounds, face, step, rows.frames, state, trial)
         if not is_bound:

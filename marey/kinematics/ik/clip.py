@@ -145,7 +145,7 @@ def track(
         if trunk and not any(isinstance(task, PoseTask) for task in tasks):
             tasks.append(PoseTask(start, joints=trunk, weight=TRUNK_WEIGHT))
     _, default = find_method(method)
-    pins = plant_feet(body, tasks, start, root, feet)
+    pins = plant_feet(body, tasks, start, root, feet, rate_hz)
     problem = compile_tasks(body, tasks, limits, root, frozen_joints, tolerance_m, tolerance_rad, pins)
     # Targets (F, B, 4) of all frames, and when they count
     goals = [task.goal for task in (*tasks, *pins) if not isinstance(task, PoseTask)]

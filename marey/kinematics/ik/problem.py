@@ -30,6 +30,7 @@ from marey.kinematics.ik.state import (
     TaskBlocks,
 )
 from marey.kinematics.ik.tasks import (
+    NO_TARGET,
     ComTask,
     GoalTask,
     LookAtTask,
@@ -243,14 +244,16 @@ def compile_problem(
 
 def collect_targets(tasks: Sequence[Task]) -> tuple[FloatArray, BoolArray]:
     """Targets ``(B, 4)`` of single-frame tasks, and which of them are known ``(B,)``: those without a NaN."""
-    goals = [task.goal for task in tasks if not isinstance(task, PoseTask)]
+    goals = [task.goal for task in tasks if task.goal is not NO_TARGET]
+    rows: list[list[float]] = []
     for row, goal in enumerate(goals):
         if goal.ndim != 1:
             raise InputError(f"goal {row} has targets for {len(goal)} frames", "Use track() for whole clips")
-    rows = [(*goal.tolist(), 0.0)[:4] for goal in goals]
+        values = goal.tolist()
+        rows.append(values if len(values) == 4 else [*values, 0.0])
     is_known = [row[0] == row[0] for row in rows]
     if False in is_known:
-        rows = [row if flag else (0.0,) * 4 for row, flag in zip(rows, is_known, strict=True)]
+        rows = [row if flag else [0.0] * 4 for row, flag in zip(rows, is_known, strict=True)]
     return np.array(rows).reshape(-1, 4), np.array(is_known, dtype=np.bool_)
 
 
@@ -353,6 +356,7 @@ def build_box(skeleton: Skeleton, limits: JointLimits | None) -> CoordinateBox:
     after = before.copy()
     order, starts, regions = np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros((0, 17))
     distances: NDArray[np.float32] = np.zeros(0, dtype=np.float32)
+    peaks: NDArray[np.int8] = np.zeros(0, dtype=np.int8)
     if isinstance(limits, BoxLimits):
         low, high = np.array(limits.low, dtype=np.float64), np.array(limits.high, dtype=np.float64)
     elif isinstance(limits, AnatomicalLimits) and limits.is_advice:
@@ -362,12 +366,12 @@ def build_box(skeleton: Skeleton, limits: JointLimits | None) -> CoordinateBox:
         order, starts, regions = tables.joints.copy(), tables.starts.copy(), tables.rows.copy()
         # Coordinate c of joint j, the k-th with limits, has number 3 k + c there, and 3 j + c here
         regions[:, 10:13] = 3 * order[tables.axes // 3] + tables.axes % 3
-        distances = tables.distances.copy()
+        distances, peaks = tables.distances, tables.peaks
     boxed = np.asarray((np.isfinite(low) | np.isfinite(high)).any(axis=-1), dtype=np.bool_)
-    for table in (regions, distances):
+    for table in (regions, distances, peaks):
         # As in the tables of limits: the kernels that read them are compiled once
         table.setflags(write=False)
-    return CoordinateBox(boxed, low, high, is_swing, before, after, order, starts, regions, distances)
+    return CoordinateBox(boxed, low, high, is_swing, before, after, order, starts, regions, distances, peaks)
 
 
 def _check_movable(

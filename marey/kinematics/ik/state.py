@@ -100,6 +100,7 @@ class CoordinateBox(NamedTuple):
     starts: IntArray  # (3 K + 1,) first region that bounds each coordinate of them
     regions: FloatArray  # (M, 17) see :func:`gather_regions`
     distances: NDArray[np.float32]  # (V,) [rad] signed distances of all regions
+    peaks: NDArray[np.int8]  # (V,) the largest in the cell of each node, in steps
 
 
 class IKLayout(NamedTuple):

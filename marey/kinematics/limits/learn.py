@@ -64,7 +64,7 @@ def _as_tables(*arrays: NDArray[Any]) -> Tables:
 
 def _empty_tables(kinds: str) -> Tables:
     """Arrays without rows of the kinds named, "f2 i1" say: numbers of two axes, then integers of one."""
-    types = {"f": np.float64, "i": np.int64, "b": np.bool_, "s": np.float32}
+    types = {"f": np.float64, "i": np.int64, "b": np.bool_, "s": np.float32, "y": np.int8}
     return _as_tables(*(np.zeros((0,) * int(kind[1]), dtype=types[kind[0]]) for kind in kinds.split()))
 
 
@@ -77,7 +77,7 @@ NO_BOUNDS: Final = Bounds(
     _empty_tables("f2 f2 f2"),
     _empty_tables("f2 f2 i1 f1 f1"),
     FieldTables(*_empty_tables("i1 f2 f2 f2 i1 i1 i2 f2 f2 b2 f3 f1")),
-    AnatomicalTables(*_empty_tables("i1 f2 f2 f1 f1 i1 i2 f2 i1 i1 i1 i2 f2 f2 s1 i1 i2 f3 f3 f1 s2 f2")),
+    AnatomicalTables(*_empty_tables("i1 f2 f2 f1 f1 i1 i2 f2 i1 i1 i1 i2 f2 f2 s1 i1 i2 f3 f3 f1 s2 f2 y1")),
 )
 
 _KINDS: Final[dict[type[JointLimits], int]] = {

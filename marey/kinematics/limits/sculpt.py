@@ -35,6 +35,7 @@ from marey.lie import SO3
 from marey.lie.kernels import Vector, cross, dot, norm, row3, subtract3
 from marey.skeleton import Skeleton
 
+CHART_COMMENT = "# chart"  # of an OBJ file: kind, and two quaternions, of the chart of its coordinates
 # Six tetrahedra of a cube about its long diagonal (corners by bits x, y, z): neighbours split shared faces alike, so
 # the surface has no cracks.
 TETRAHEDRA = np.array(
@@ -219,6 +220,7 @@ class LimitMesh:
 
     vertices: FloatArray  # (V, 3) [rad]
     faces: IntArray  # (F, 3) anticlockwise seen from outside
+    chart: RotationChart | None = None  # whose coordinates the vertices are; that of the joint they go to, when None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "vertices", frozen(self.vertices, None, 3, name="vertices"))
@@ -253,13 +255,17 @@ class LimitMesh:
 
     def moved(self, move: Callable[[FloatArray], FloatArray]) -> LimitMesh:
         """Return the surface with its vertices ``(V, 3)`` moved by a function; checked again."""
-        edited = LimitMesh(move(self.vertices.copy()), self.faces)
+        edited = LimitMesh(move(self.vertices.copy()), self.faces, self.chart)
         edited.check()
         return edited
 
     def save_obj(self, path: str | Path) -> None:
-        """Write a Wavefront OBJ file for a modelling program."""
-        rows = [f"v {x:.9g} {y:.9g} {z:.9g}" for x, y, z in self.vertices.tolist()]
+        """Write a Wavefront OBJ file for a modelling program; the chart stands in a comment."""
+        rows: list[str] = []
+        if self.chart is not None:
+            numbers = [*self.chart.before.wxyz.ravel().tolist(), *self.chart.after.wxyz.ravel().tolist()]
+            rows.append(" ".join([CHART_COMMENT, str(self.chart.kind), *map(repr, numbers)]))
+        rows += [f"v {x:.9g} {y:.9g} {z:.9g}" for x, y, z in self.vertices.tolist()]
         rows += [f"f {a + 1} {b + 1} {c + 1}" for a, b, c in self.faces.tolist()]
         write_atomically(Path(path), "\n".join(rows) + "\n")
 
@@ -274,6 +280,7 @@ def load_obj(path: str | Path) -> LimitMesh:
         raise MissingFileError(str(path))
     vertices: list[list[float]] = []
     faces: list[list[int]] = []
+    chart: RotationChart | None = None
     for number, line in enumerate(Path(path).read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
         word, *rest = line.split() or [""]
         try:
@@ -281,11 +288,15 @@ def load_obj(path: str | Path) -> LimitMesh:
                 vertices.append([float(x) for x in rest[:3]])
             elif word == "f":
                 faces.append([int(x.split("/")[0]) - 1 for x in rest])
+            elif line.startswith(CHART_COMMENT):
+                kind, *numbers = rest[1:]
+                before, after = np.array([float(x) for x in numbers]).reshape(2, 4)
+                chart = RotationChart(int(kind), SO3(before), SO3(after))
         except ValueError:
             raise FormatError(f"cannot read '{line[:40]}'", str(path), number, "Write the file again.") from None
         if faces and len(faces[-1]) != 3:
             raise FormatError("a face that is no triangle", str(path), number, "Triangulate the surface.")
-    mesh = LimitMesh(np.array(vertices).reshape(-1, 3), np.array(faces, dtype=np.int64).reshape(-1, 3))
+    mesh = LimitMesh(np.array(vertices).reshape(-1, 3), np.array(faces, dtype=np.int64).reshape(-1, 3), chart)
     mesh.check()
     return mesh
 
@@ -439,9 +450,10 @@ def build_solid(joint: JointField) -> DistanceField:
 def resculpt_joint(joint: JointField, mesh: LimitMesh, *, resolution: int | None = None) -> JointField:
     """Return a joint's set replaced by the inside of an edited surface, on a grid around it.
 
+    A surface with a chart of its own, of a joint in another file say, keeps it.
     A joint of one or two axes keeps them: its set is the section of the surface, and its intervals are how thick it is.
     """
-    is_axis = joint.field.grid.is_axis
+    is_axis, chart = joint.field.grid.is_axis, mesh.chart or joint.chart
     low, high = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
     nodes = np.where(is_axis, joint.field.grid.shape if resolution is None else resolution, 1)
     spacing = (high - low) / np.maximum(nodes - 5, 1)
@@ -449,7 +461,7 @@ def resculpt_joint(joint: JointField, mesh: LimitMesh, *, resolution: int | None
     origin[is_axis] = (low - 2.0 * spacing)[is_axis]
     grid = FieldGrid(nodes, origin, spacing, np.zeros(3, dtype=bool))
     if is_axis.all():
-        return replace(joint, field=field_from_mesh(mesh, grid))
+        return replace(joint, chart=chart, field=field_from_mesh(mesh, grid))
     mesh.check()
     # Where a finer grid in the middle of the surface is inside, and how far every node is from there
     finer = FieldGrid(np.where(is_axis, FINER * (nodes - 1) + 1, 1), grid.origin, spacing / FINER, grid.periodic)
@@ -460,7 +472,7 @@ def resculpt_joint(joint: JointField, mesh: LimitMesh, *, resolution: int | None
     outside, inside = (find_nearest_points(points[mask], grid.nodes())[0] for mask in (is_inside, ~is_inside))
     distance = np.where(outside < inside, -inside, outside)
     made = field_from_function(grid, lambda _: distance)
-    return replace(joint, field=made, across=np.stack([low, high]))
+    return replace(joint, chart=chart, field=made, across=np.stack([low, high]))
 
 
 def brush_joint(joint: JointField, rotation: SO3, *, radius_rad: float, push_rad: float) -> JointField:

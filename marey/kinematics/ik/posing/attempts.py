@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from math import atan2, sqrt
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marey.base import BoolArray, FloatArray, InputError, patient_kernel
 from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD, REGION_TOL_RAD
@@ -65,8 +67,10 @@ def measure_blocks(
 ) -> MeasuredBlocks:
     """Measure poses ``(F, 3)``, ``(F, J, 4)`` against targets ``(F, B, 4)``."""
     tree, blocks, _, mass, _, _ = problem.fields
-    # Arrays that may be written: one compiled kernel serves guesses and clips
-    arrays = tuple(a if a.flags.writeable else a.copy() for a in (targets, active, roots, wxyz))
+    arrays = targets, active, roots, wxyz
+    if not (targets.flags.writeable and active.flags.writeable and roots.flags.writeable and wxyz.flags.writeable):
+        # Arrays that may be written: one compiled kernel serves guesses and clips
+        arrays = tuple(a if a.flags.writeable else a.copy() for a in arrays)
     return MeasuredBlocks(*measure_poses(tree, blocks, mass, arrays))
 
 
@@ -369,7 +373,13 @@ def measure_violation(limits: JointLimits, wxyz: FloatArray) -> FloatArray:
     if not isinstance(limits, AnatomicalLimits):
         return limits.violations(SO3(wxyz[None]))[0]
     # The default limits, without the checks of a batch of rotations, which take as long as the solve
-    return measure_anatomical_violation(wxyz, tuple(limits.tables()))
+    return measure_anatomical_violation(wxyz, _list_tables(limits))
+
+
+@lru_cache(maxsize=64)
+def _list_tables(limits: AnatomicalLimits) -> tuple[NDArray[Any], ...]:
+    """Tables of limits as a plain tuple, kept from call to call."""
+    return tuple(limits.tables())
 
 
 def solve_inside_regions(
@@ -379,7 +389,7 @@ def solve_inside_regions(
     root, wxyz = guess.root.copy(), guess.wxyz.copy()
     found = solve_dual_pose(run, guess, None, True)
     violation = measure_violation(limits, guess.wxyz)
-    if found.stop == REACHED and violation.max() <= REGION_TOL_RAD:
+    if found.stop == REACHED and max(violation.tolist()) <= REGION_TOL_RAD:
         return found, violation
     guess.root[:], guess.wxyz[:] = root, wxyz
     return None, None

@@ -14,7 +14,7 @@ from typing import Final, Literal, cast
 
 import numpy as np
 
-from marey.base import FloatArray, InputError
+from marey.base import BoolArray, FloatArray, InputError
 from marey.kinematics.ik.coordinates import ModelSpace
 from marey.kinematics.ik.problem import (
     ROOTS,
@@ -217,7 +217,9 @@ TRUNK_WEIGHT: Final = 2e-5  # [1/rad²] of springs along a clip; more lets plant
 STANDING_M: Final = 0.08  # [m] captured floors lie up to 6 cm off the world's; a sole above this is in the air
 LEVEL_M: Final = 0.03  # [m] a sole this much above the lowest one is in the air, too
 STANDING_PART, FEWEST_LEGS = 0.25, 4  # [-], of animals: see plant_feet
+UPPER_PERCENT: Final = 75.0  # [%] of the joints of an animal are lower than its trunk
 LOW_PERCENT: Final = 5.0  # [%] of the heights of an ankle lie below that of its stance
+STRIDE_S: Final = 0.5  # [s] within which a foot that swings has stood, or will stand
 ZENITH_M: Final = 1000.0  # [m] a point this far above a sole is straight above it
 ORIENTATION_WEIGHT: Final = 0.04  # [m²/rad²] a foot that turns by 0.1 rad counts like one that moves by 2 cm
 FAR_REACHES: Final = 3.0  # [-] of the body's reach: goals farther from the root are brought to this distance
@@ -239,11 +241,8 @@ def default_limits(limits: JointLimits | Literal["auto"] | None, body: PosedBody
 @lru_cache(maxsize=64)
 def _find_anatomy(skeleton: Skeleton) -> JointLimits | None:
     """Anatomical limits, the same object at each call; none of a body whose limbs are not known, or not a person's."""
-    roles = role_map(skeleton)
     try:
-        # Names that were guessed fit animals too
-        is_person = roles.profile != "guessed" or is_drawn_as_person(skeleton, roles)
-        return posing_limits(skeleton) if is_person else None
+        return posing_limits(skeleton)
     except InputError:
         return None
 
@@ -279,7 +278,9 @@ def animal_mobility(skeleton: Skeleton) -> FloatArray:
     return mobility
 
 
-def plant_feet(body: PosedBody, tasks: Sequence[Task], start: Pose | None, root: Root, feet: Feet) -> list[GoalTask]:
+def plant_feet(
+    body: PosedBody, tasks: Sequence[Task], start: Pose | None, root: Root, feet: Feet, rate_hz: float = 1.0
+) -> list[GoalTask]:
     """Pins of the feet that stand in the start pose: position and orientation of their ankles.
 
     A foot that a goal names is free; while its goal keeps the ankle as low as it was, its sole stays level.
@@ -296,7 +297,9 @@ def plant_feet(body: PosedBody, tasks: Sequence[Task], start: Pose | None, root:
         return []
     skeleton = body.skeleton
     roles = role_map(skeleton)
-    ankles = {side: roles.joints[f"{side}_ankle"] for side in SIDES if f"{side}_ankle" in roles}
+    # Roles that were guessed fit animals too: two legs of a fox are no person's
+    is_person = roles.profile != "guessed" or is_drawn_as_person(skeleton, roles)
+    ankles = {side: roles.joints[f"{side}_ankle"] for side in SIDES if is_person and f"{side}_ankle" in roles}
     goals = [task for task in tasks if not isinstance(task, PoseTask)]
     pose = start if start is not None else body.model.mean if body.model is not None else Pose.rest(skeleton)
     positions, frames = joint_frames(skeleton, pose.root_position[None], pose.rotations.wxyz[None])
@@ -304,10 +307,12 @@ def plant_feet(body: PosedBody, tasks: Sequence[Task], start: Pose | None, root:
         paws = list[int]()
     else:
         # An animal stands on four or more ends of limbs: those lower than a quarter of the way from the lowest joint
-        # up to the root
+        # up to the root, or up to its upper joints where the root lies on the floor, as in many rigs
         places = positions[0]
-        bottom = float(places[:, 1].min())
-        low = bottom + STANDING_PART * (float(places[0, 1]) - bottom)
+        bottom, trunk = float(places[:, 1].min()), float(places[0, 1])
+        if trunk < bottom + STANDING_PART * float(np.ptp(places[:, 1])):
+            trunk = float(np.percentile(places[:, 1], UPPER_PERCENT))
+        low = bottom + STANDING_PART * (trunk - bottom)
         ends = [handle.joint for handle in list_handles(skeleton) if handle.kind == "end"]
         grounded = [joint for joint in ends if places[joint, 1] < low]
         paws = grounded if len(grounded) >= FEWEST_LEGS and abs(bottom) < STANDING_M else []
@@ -345,11 +350,24 @@ def plant_feet(body: PosedBody, tasks: Sequence[Task], start: Pose | None, root:
         is_turned = any(isinstance(task, OrientationTask | LookAtTask) for task in goals if is_named)
         if len(moves) == 1 and not is_turned and feet == "auto" and (moves[0].goal.ndim == 2 or side in standing):
             goal = moves[0].goal
-            floor = np.nanpercentile(goal[:, 1], LOW_PERCENT) if goal.ndim == 2 else positions[0, ankle, 1]
-            is_low = np.abs(goal[..., 1:2] - floor) < LEVEL_M
+            is_low = np.abs(goal[..., 1:2] - positions[0, ankle, 1]) < LEVEL_M
+            if goal.ndim == 2:
+                is_low = _find_low_frames(goal[:, 1], rate_hz)[:, None]
             up = t_pose(skeleton, roles).joint_rotations()[ankle].inverse() @ np.array([0.0, 1.0, 0.0])
             levels.append(LookAtTask(ankle, np.where(is_low, goal + np.array([0.0, ZENITH_M, 0.0]), np.nan), axis=up))
     return [*pins, *levels]
+
+
+def _find_low_frames(heights: FloatArray, rate_hz: float) -> BoolArray:
+    """Frames ``(F,)`` in which an ankle is as low as in its stances; captured floors rise on the way."""
+    reach = round(STRIDE_S * rate_hz)
+    known = np.where(np.isnan(heights), np.inf, heights)
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(known, reach, constant_values=np.inf), 2 * reach + 1)
+    floor = np.nanpercentile(heights, LOW_PERCENT) if np.isfinite(known).any() else 0.0
+    # The lowest height within a stride, unless the foot is held in the air
+    nearby = windows.min(axis=-1)
+    nearby = np.where(nearby < floor + STANDING_M, nearby, floor)
+    return np.abs(heights - np.maximum(nearby, floor)) < LEVEL_M
 
 
 def name_pins(skeleton: Skeleton, pins: Sequence[GoalTask]) -> tuple[str, ...]:

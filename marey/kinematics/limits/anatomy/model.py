@@ -12,7 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import FloatArray, InputError
-from marey.kinematics.limits.anatomy.check import AnatomicalTables, check_anatomy, measure_anatomy
+from marey.kinematics.limits.anatomy.check import (
+    PEAK_SLACK,
+    PEAK_STEP_RAD,
+    AnatomicalTables,
+    check_anatomy,
+    measure_anatomy,
+)
 from marey.kinematics.limits.anatomy.people import (
     HEIGHT_TOL,
     LEFT,
@@ -34,7 +40,8 @@ from marey.kinematics.limits.contract import Arrays, JointLimits, LimitCheck, co
 from marey.kinematics.limits.distance_field import find_nearest_points
 from marey.lie import SO3
 from marey.motion import Motion
-from marey.skeleton import NO_PARENT, ROLES, RoleMap, Skeleton, role_map, t_pose
+from marey.skeleton import NO_PARENT, ROLES, RoleMap, Skeleton, assess_anatomy, role_map, t_pose
+from marey.skeleton.body import is_drawn_as_person
 
 REGION_MARGIN_RAD: Final = 0.05  # [rad] what a solver may leave of a coupling that captures only sample
 MIRROR: Final = SO3.exp([np.pi, 0.0, 0.0])  # conjugation with it reflects a rotation in the plane between the sides
@@ -139,7 +146,7 @@ class AnatomicalLimits(JointLimits):
     def to_arrays(self) -> Arrays:
         """Charts, intervals and regions; distances in steps, a byte each."""
         arrays: Arrays = dict(self._tables._asdict())
-        del arrays["rows"]
+        del arrays["rows"], arrays["peaks"]
         arrays["distances"] = np.clip(np.round(self._tables.distances / STEP_RAD), -127, 127).astype(np.int8)
         return arrays
 
@@ -289,7 +296,15 @@ def _freeze_tables(tables: AnatomicalTables) -> AnatomicalTables:
     """Contiguous read-only arrays, so that the check is compiled once, and the rows that they make."""
     grids = (tables.grids[tables.pages], tables.origins[tables.pages], 1.0 / tables.spacings[tables.pages])
     rows = np.concatenate([*grids, tables.axes, tables.signs, tables.bounded[:, None]], axis=1)
-    arrays: list[Any] = [np.ascontiguousarray(array) for array in tables._replace(rows=rows)]
+    # The largest distance in each cell is that of one of its corners
+    steps: FloatArray = np.ceil(tables.distances / PEAK_STEP_RAD - PEAK_SLACK)
+    peaks = np.clip(steps, -127, 127).astype(np.int8)
+    for place, *shape in tables.grids.tolist():
+        region = peaks[place : place + int(np.prod(shape))].reshape(shape)
+        for axis in range(3):
+            along = np.moveaxis(region, axis, 0)
+            along[:-1] = np.maximum(along[:-1], along[1:])
+    arrays: list[Any] = [np.ascontiguousarray(array) for array in tables._replace(rows=rows, peaks=peaks)]
     for array in arrays:
         array.setflags(write=False)
     return AnatomicalTables(*arrays)
@@ -327,6 +342,11 @@ def _find_charts(skeleton: Skeleton) -> tuple[_JointChart, ...]:
     if "left_hip" not in roles and "left_shoulder" not in roles:
         reason = "; ".join(roles.report) or "no joint has a role"
         what = f"anatomical limits of '{skeleton.name}', whose joints have no human roles: {reason}"
+        raise InputError(what, "Learn limits from its clips, or give a role map")
+    if roles.profile == "guessed" and not is_drawn_as_person(skeleton, roles):
+        # Names that were guessed fit animals too
+        reason = "; ".join(assess_anatomy(skeleton).reasons)
+        what = f"anatomical limits of '{skeleton.name}', which is no person: {reason}"
         raise InputError(what, "Learn limits from its clips, or give a role map")
     rest = t_pose(skeleton, roles)
     W = rest.joint_rotations()

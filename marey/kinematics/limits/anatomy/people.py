@@ -72,8 +72,9 @@ PARTS: Final = {
     # Cervical spine: flexion 45, extension 45 to 65, to the sides 45, rotation 60 to 80
     "neck": NECK,
     "head": NECK,
-    # Sterno-clavicular joint: up 45, down 10, forward and back 30, rotation about its length 50
-    "collar": JointPart(X, Z, ((-10.0, 45.0), (-30.0, 30.0), (-50.0, 50.0))),
+    # Sterno-clavicular joint: up 45, down 10, forward and back 30, rotation about its length 50. Down is counted from
+    # hanging arms, where a clavicle lies up to 15 lower than in a calibration pose with raised arms
+    "collar": JointPart(X, Z, ((-25.0, 45.0), (-30.0, 30.0), (-50.0, 50.0))),
     # Upper arm from a place before and below the shoulder: 180 upwards, 60 backwards, across 135; rotation 70 and 90
     "shoulder": JointPart(X, Z, ((-115.0, 100.0), (-65.0, 125.0), (-110.0, 110.0)), (-35.0, 35.0)),
     # Flexion 150, hyperextension 10, carrying angle; pronation and supination 80 to 90
@@ -188,16 +189,16 @@ class Synergy(NamedTuple):
 SPINES: Final = ("spine1", "spine2", "spine3")
 HEIGHT_TOL: Final = 0.1  # of the way from pelvis to neck; captured trunks agree to 0.02, those of others differ by 0.2
 SYNERGIES: Final = (
-    Synergy((*((f"{side}_hip", c) for side in SIDES for c in range(3)), ("left_knee", 0), ("right_knee", 0)), 0.4, 0.5),
+    Synergy((*((f"{side}_hip", c) for side in SIDES for c in range(3)), ("left_knee", 0), ("right_knee", 0)), 0.4, 0.4),
     Synergy(
         (*((f"{side}_shoulder", c) for side in SIDES for c in range(3)), ("left_elbow", 0), ("right_elbow", 0)),
         0.4,
-        0.7,
+        0.6,
     ),
     Synergy(
         tuple((role, c) for role in SPINES for c in range(3)),
         0.2,
-        0.18,
+        0.24,
         (("spine1", 0.0), ("spine2", 0.5), ("spine3", 1.0)),
     ),
 )
