@@ -53,13 +53,14 @@ from marey.motion import Motion
 from marey.simulate import Ground, PointForce, Push, Recorder, Simulator, State, forces_at
 from marey.simulate.contact import NO_REACH_M
 from marey.simulate.monitor import joints_below
-from marey.skeleton import Pose, role_map
+from marey.skeleton import Pose, Skeleton, role_map
 
 DT_S: Final = 0.01  # [s] hundred steps a second, as in the source
 NUM_MODES: Final = 24  # of a clip's own space: fewer leave too little to balance with
 DAMPING_RATE: Final = 1.0  # [1/s] of the energetic damping
 LEAST_DEVIATION: Final = 1e-3  # [-] of the first mode's: a weaker one is rounding
 ALARM_M: Final = (0.05, 0.12)  # [m] errors of the capture point between which a figure gives up its posture
+LEAST_BEND_RAD: Final = -0.02  # [rad] of knees, which people's limits let bend backwards by ten degrees
 STILL_S: Final = 0.5  # [s] in which a clip that stands lifts no foot
 CALM_S: Final = 0.4  # [s] in which it takes it up again
 LEANING_ALARM: Final = 0.8  # [-] of a figure that brings a foot back
@@ -366,8 +367,13 @@ def make_figure(
         model = fitted.truncate(int((fitted.deviations > LEAST_DEVIATION * fitted.deviations[0]).sum()))
     ground = Ground() if ground is None else ground
     if limits == "anatomical":
-        limits = posing_limits(body.skeleton, clips=[prepare_clip(motion, 1.0 / dt)])
+        limits = tracking_limits(body.skeleton, motion, dt)
     return Simulator(body, model, damping="energetic", damping_rate=DAMPING_RATE, ground=ground, limits=limits)
+
+
+def tracking_limits(skeleton: Skeleton, motion: Motion, dt: float = DT_S) -> JointLimits:
+    """Joint limits of people, widened by a clip as a figure can stand on it; knees do not bend backwards."""
+    return posing_limits(skeleton, clips=[prepare_clip(motion, 1.0 / dt)]).hold_knees(LEAST_BEND_RAD)
 
 
 STAND_S: Final = 60.0  # [s]
