@@ -147,8 +147,11 @@ class CentreOfMassPath:
     is_flight: BoolArray  # (F,) frames in which nothing bears the figure
 
     def capture(self, i: int) -> FloatArray:
-        r"""Capture point ``(2,)`` [m] of a frame, :math:`c + \dot c/\omega`: where a stop would need support."""
-        return (self.com[i] + self.velocity[i] / self.frequency)[HORIZONTAL_AXES]
+        r"""Capture point ``(2,)`` [m] of a frame, :math:`c + \dot c/\omega`: where a stop would need support.
+
+        The velocity is the one that led to the frame, as that of a simulated figure is.
+        """
+        return (self.com[i] + self.velocity[max(i - 1, 0)] / self.frequency)[HORIZONTAL_AXES]
 
 
 def solve_com_path(reference: Reference, mass_kg: float, gravity: float = GRAVITY) -> CentreOfMassPath:

@@ -54,6 +54,8 @@ LEAVING_M_S: Final = 0.6  # [m/s] of one that has left
 FLICKER_S: Final = 0.08  # [s] shorter swings and stances are not steps
 JUMP_RAD_S: Final = 60.0  # [rad/s] no joint of a person turns faster
 BRIDGE_S: Final = 0.08  # [s] before and after a jump that are not trusted
+FLIGHT_S: Final = 0.15  # [s] of a jump: in shorter flights the mean of a captured angular momentum is no better
+SPIN_S: Final = 0.12  # [s] before and after it in which that comes and goes
 FLOOR_PERCENT: Final = 50.0  # of the heights of the lowest corner of standing soles
 
 
@@ -268,7 +270,9 @@ def pose_clip(clip: Motion, source: Motion, simulator: Simulator) -> Reference:
         coordinates=coordinates,
         velocities=velocities,
         com=com,
-        momenta=np.array([m.momentum_matrix()[:3] @ v for m, v in zip(here, velocities, strict=True)]),
+        momenta=keep_in_flight(
+            np.array([m.momentum_matrix()[:3] @ v for m, v in zip(here, velocities, strict=True)]), down, dt
+        ),
         rates=rates,
         corners=corners,
         soles=middles,
@@ -278,6 +282,21 @@ def pose_clip(clip: Motion, source: Motion, simulator: Simulator) -> Reference:
         down=down,
         bearing=bearing_points(corners, down),
     )
+
+
+def keep_in_flight(momenta: FloatArray, down: BoolArray, dt: float) -> FloatArray:
+    """Angular momenta ``(F, 3)`` that no flight changes: it has its mean, which stances beside it lead to and from."""
+    kept, width = np.array(momenta), round(SPIN_S / dt)
+    part = np.linspace(0.0, 1.0, width + 2)[1:-1, None]
+    part = part**2 * (3.0 - 2.0 * part)
+    for start, stop in find_runs(np.asarray(~down.any(axis=1), dtype=np.bool_)):
+        if (stop - start) * dt < FLIGHT_S or start < width or stop + width > len(momenta):
+            continue
+        mean = momenta[start:stop].mean(axis=0)
+        kept[start:stop] = mean
+        kept[start - width : start] += part * (mean - kept[start - width : start])
+        kept[stop : stop + width] += part[::-1] * (mean - kept[stop : stop + width])
+    return kept
 
 
 def remove_short_phases(down: BoolArray, least: int) -> BoolArray:

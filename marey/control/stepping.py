@@ -383,10 +383,12 @@ def begin_recovery_step(at: TrackingStep) -> None:
     if len(hull) < 3:
         return
     outside, meant = (
-        max(0.0, -float(hull_distances(hull, place)[1].min()))
+        -float(hull_distances(hull, place)[1].min())
         for place in (at.capture_point(), at.capture_point() - at.capture_error())
     )
-    if outside - meant <= at.weights.outside_m:
+    # A clip whose own capture point is outside, or nearly, steps or jumps by itself, and small errors do not count
+    least = at.weights.outside_m if meant < -at.weights.astray_m else max(meant, 0.0) + at.weights.astray_m
+    if outside <= least:
         return
     # The foot that is free; else that of the side of the fall, or the one that is farther from it
     left, right = at.steps.feet

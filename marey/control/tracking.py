@@ -44,10 +44,11 @@ from marey.control.tracking_laws import (
     TrackWeights,
     com_rows,
     foot_rows,
+    reach_rows,
     turn_rows,
 )
 from marey.dynamics import Body
-from marey.kinematics import JointLimits, posing_limits
+from marey.kinematics import JointLimits, PointTask, posing_limits
 from marey.models import PGA, PoseModel
 from marey.motion import Motion
 from marey.simulate import Ground, PointForce, Push, Recorder, Simulator, State, forces_at
@@ -226,9 +227,12 @@ class Tracker:
         )
         # Weighted tasks of the clip, and those of the user
         w, laws = at.weights, turn_rows(at, self._moving, self._is_leg)
-        laws = [com_rows(at), *laws] if w.com > 0.0 else laws
+        balance = com_rows(at)
+        carried = balance.goal / (1.0, np.sqrt(w.height), 1.0)
+        laws = [balance, *laws] if w.com > 0.0 else laws
         laws += [foot_rows(at, side) for side in range(2) if w.swing > 0.0 and w.stance > 0.0]
-        state = self.controller.step(at.dt, forces, tasks=[*laws, *self.tasks])
+        asked = [reach_rows(at, task, carried) if isinstance(task, PointTask) else task for task in self.tasks]
+        state = self.controller.step(at.dt, forces, tasks=[*laws, *asked])
         # Fall, against the clip at this frame
         wanted, com = self.reference.motion[at.frame].joint_positions(), at.here.com
         self.fall = detect_fall(
