@@ -231,11 +231,15 @@ def solve_com_path(reference: Reference, mass_kg: float, gravity: float = GRAVIT
 PUSH_S: Final = 0.12  # [s] in which a push that ends in flight, or a landing, comes from nothing to its whole force
 SPENT_S: Final = 0.02  # [s] before its foot leaves the ground a leg is straight and pushes no more
 SHORT_S: Final = 0.45  # [s] stances between two flights that are shorter are one bounce
+LEAP_S: Final = 0.25  # [s] a flight that is longer is a jump
 
 
 def has_bounces(is_flight: BoolArray, dt: float) -> bool:
-    """Whether a clip runs: it stands for a short while between two of its flights ``(F,)``."""
+    """Whether a clip runs or jumps: it stands for a short while between two of its flights ``(F,)``, or flies long."""
     stances = find_runs(~is_flight)
+    leaps = (stop - start for start, stop in find_runs(is_flight) if start > 0 and stop < len(is_flight))
+    if any(count * dt >= LEAP_S for count in leaps):
+        return True
     return any(first > 0 and last < len(is_flight) and (last - first) * dt < SHORT_S for first, last in stances)
 
 

@@ -21,9 +21,9 @@ from marey.control.balance import (
     sole_frame,
     sole_target,
 )
-from marey.control.landing_plan import LandingPlan
-from marey.control.reference import SIDES, Reference
-from marey.control.stepping import BALL, EDGE_CORNERS, FLAT, UP, Footsteps, SwingTarget
+from marey.control.preparation import SIDES
+from marey.control.reference import Reference
+from marey.control.stepping import BALL, EDGE_CORNERS, FLAT, UP, Footsteps, LandingPlan, SwingTarget
 from marey.control.tasks import RowsTask
 from marey.kinematics import PointTask
 from marey.lie import SO3
@@ -66,6 +66,7 @@ class TrackWeights:
     last_swing_s: float = 0.6  # [s] before its end a clip may be amid its last swing
     outside_m: float = 0.0  # [m] that a capture point may be outside the soles before such a step ...
     astray_m: float = 0.05  # [m] ... and beyond the clip's own where that is outside, too: the clip steps or jumps
+    falling_m_s: float = 0.3  # [m/s] of the centre of mass downwards, above which no such step begins
     beyond_m: float = 0.04  # [m] that its foot lands beyond the capture point
     longest_stride_m: float = 0.7  # [m] between the feet, at most
     sideways: float = 1.0  # [-] a fall that goes more sideways than this ahead is caught by the foot of that side
@@ -116,6 +117,8 @@ class TrackingStep:
     points: FloatArray  # (2, 5, 3) [m] corners of the soles, and toes
     weights: TrackWeights
     landings: LandingPlan | None = None  # of a run
+    pace: float = 1.0  # [-] of the clip, that a jump which ends earlier or later has
+    leap_s: float | None = None  # [s] until a jump lands, or should have; None in all else
 
     @property
     def frame(self) -> int:
@@ -135,7 +138,7 @@ class TrackingStep:
     def rates(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Velocities that led to this frame and that lead on, from ``values (F, ...)``; none after the end."""
         now, then = values[max(self.frame - 1, 0)], values[self.frame]
-        return (np.zeros_like(now), np.zeros_like(now)) if self.is_over else (now, then)
+        return (np.zeros_like(now), np.zeros_like(now)) if self.is_over else (self.pace * now, self.pace * then)
 
     def com_velocity(self) -> FloatArray:
         """Velocity ``(3,)`` [m/s] of the centre of mass."""
@@ -158,7 +161,7 @@ class TrackingStep:
 def correct_velocity(
     pace: VelocityGains, now: FloatArray, wanted: FloatArray, then: FloatArray, error: FloatArray
 ) -> FloatArray:
-    """Velocity after a step, from the present one, the clip's that led to this frame, its next, and the position error."""
+    """Velocity after a step, from the present one, the clip's last and next one, and the position error."""
     h, per_s = pace
     return now + (then - wanted) + h * (2.0 * per_s * (wanted - now) + per_s**2 * error)
 
@@ -230,7 +233,7 @@ PULL_M: Final = 0.12  # [m] of a point from its goal: a goal that is further, or
 
 def reach_rows(at: TrackingStep, task: PointTask, com_target: FloatArray) -> RowsTask:
     """A point that is to be at a place, by a bounded acceleration: a goal out of reach must not cost the balance."""
-    joint = (task.joint if isinstance(task.joint, int) else at.simulator.body.skeleton.index(task.joint))
+    joint = task.joint if isinstance(task.joint, int) else at.simulator.body.skeleton.index(task.joint)
     jacobian = at.here.point_jacobian(joint, task.point)
     away = _limit_length(task.goal.reshape(3) - at.here.point(joint, task.point), PULL_M)
     zero, here = np.zeros(3), at.here
@@ -240,7 +243,9 @@ def reach_rows(at: TrackingStep, task: PointTask, com_target: FloatArray) -> Row
     shift = across @ np.linalg.inv(here.com_jacobian @ across)
     part = jacobian @ shift
     jacobian, target = jacobian - part @ here.com_jacobian, target - part @ com_target
-    return RowsTask(jacobian, target, weight=at.weights.reach * min(float(np.mean(task.weight)), MOST_REACH), priority=task.priority)
+    return RowsTask(
+        jacobian, target, weight=at.weights.reach * min(float(np.mean(task.weight)), MOST_REACH), priority=task.priority
+    )
 
 
 RECALL_M: Final = 0.03  # [m] that pressure and landings lead back to the clip's place at most: no figure hurries back
@@ -321,13 +326,15 @@ def landing_offset(at: TrackingStep, side: int) -> FloatArray:
     base = other.offset if other.is_down else at.steps.offset
     if foot.due >= len(at.reference):  # it never lands
         return base
+    if at.leap_s is not None:
+        # Both feet land where the capture point will be, off the clip's
+        level = at.here.com + (at.leap_s + 1.0 / at.sway.frequency) * at.com_velocity()
+        return _limit_length(level[HORIZONTAL_AXES] - at.sway.capture(foot.due), at.weights.longest_step_m)
     if at.landings is not None:
         away, drift = at.here.com - at.sway.com[at.frame], at.com_velocity() - at.rates(at.sway.velocity)[0]
         feet = [one.offset for one in at.steps.feet]
         state = np.stack([away[HORIZONTAL_AXES], drift[HORIZONTAL_AXES], *feet])
-        return _limit_length(
-            at.landings.foresee(state, at.frame, max(foot.due, at.frame), side), at.weights.longest_step_m
-        )
+        return _limit_length(at.landings.foresee(state, at.frame, foot.due, side), at.weights.longest_step_m)
     left_s = min(max(foot.due - at.step, 0) * at.dt, LONGEST_S)
     # Error (2,) [m] of the capture point e when a foot lands: de/dt = omega (e - u)
     error, sway, last = at.capture_error(), at.sway, len(at.reference) - 1

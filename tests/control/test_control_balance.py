@@ -12,7 +12,7 @@ from marey.base import InputError, UnknownNameError
 from marey.contacts import feet_down
 from marey.control import make_stand, track_balance
 from marey.control.in_place import make_balance_clip
-from marey.control.reference import find_soles, sole_positions
+from marey.control.preparation import find_soles, sole_positions
 from marey.control.tracking_laws import TrackWeights
 from marey.kinematics import PointTask
 from marey.motion import Motion, centre_of_mass
