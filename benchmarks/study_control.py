@@ -214,14 +214,14 @@ def reaching(study: Study) -> None:
     seconds = 60.0 * study.share
     for name in FIGURES:
         clip = study.clip(name)
-        far = {f"two metres {way}": lambda _, v=vector: 2.0 * np.array(v) for way, vector in WAYS.items()}
-        for way, aim in {"round": _go_round, **far}.items():
+        for way in ("round", *WAYS):
             tracker = Tracker(make_figure(clip, study.modes, limits="anatomical"), make_stand(clip, 4.0))
             figure, soles = tracker.simulator, find_soles(tracker.simulator.body.skeleton)
             hand = role_map(figure.body.skeleton)["left_wrist"]
             start, inside, away = figure.mechanics().joints[hand].copy(), list[float](), list[float]()
             for n in range(round(seconds / tracker.reference.dt)):
-                goal = start + aim(n * tracker.reference.dt)
+                time_s = n * tracker.reference.dt
+                goal = start + (_go_round(time_s) if way == "round" else 2.0 * np.array(WAYS[way]))
                 tracker.tasks = (PointTask(hand, goal),)
                 tracker.step()
                 if tracker.fall is not None:

@@ -235,11 +235,8 @@ LEAP_S: Final = 0.25  # [s] a flight that is longer is a jump
 
 
 def has_bounces(is_flight: BoolArray, dt: float) -> bool:
-    """Whether a clip runs or jumps: it stands for a short while between two of its flights ``(F,)``, or flies long."""
+    """Whether a clip runs: it stands for a short while between two of its flights ``(F,)``."""
     stances = find_runs(~is_flight)
-    leaps = (stop - start for start, stop in find_runs(is_flight) if start > 0 and stop < len(is_flight))
-    if any(count * dt >= LEAP_S for count in leaps):
-        return True
     return any(first > 0 and last < len(is_flight) and (last - first) * dt < SHORT_S for first, last in stances)
 
 

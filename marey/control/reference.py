@@ -173,11 +173,15 @@ def pose_clip(clip: Motion, source: Motion, simulator: Simulator) -> Reference:
 
 
 def keep_in_flight(momenta: FloatArray, down: BoolArray, dt: float) -> FloatArray:
-    """Angular momenta ``(F, 3)`` that no jump changes: it has its mean, which stances beside it lead to and from."""
+    """Angular momenta ``(F, 3)`` that no jump changes: it has its mean, which stances beside it lead to and from.
+
+    Runs keep their captured ones: their stances are too short to be led anywhere.
+    """
     kept, width = np.array(momenta), round(SPIN_S / dt)
     part = np.linspace(0.0, 1.0, width + 2)[1:-1, None]
     part = part**2 * (3.0 - 2.0 * part)
-    for start, stop in find_runs(np.asarray(~down.any(axis=1), dtype=np.bool_)):
+    is_flight = np.asarray(~down.any(axis=1), dtype=np.bool_)
+    for start, stop in () if has_bounces(is_flight, dt) else find_runs(is_flight):
         if (stop - start) * dt < LEAP_S or start < width or stop + width > len(momenta):
             continue
         mean = momenta[start:stop].mean(axis=0)

@@ -152,7 +152,7 @@ class Tracker:
             self.weights = replace(self.weights, **factors)
         # Frame in which each jump lands, known until a foot is down; else -1
         self._leap_ends = np.full(len(r), -1)
-        for start, stop in find_runs(self._sway.is_flight):
+        for start, stop in find_runs(self._sway.is_flight) if self._landings is None else ():
             if stop < len(r) and (stop - start) * r.dt >= LEAP_S:
                 self._leap_ends[start : stop + round(LATEST_S / r.dt)] = stop
         self._moving = np.flatnonzero(np.abs(simulator.mechanics().turns).max(axis=(1, 2)) > 0.0)

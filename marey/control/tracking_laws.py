@@ -243,9 +243,8 @@ def reach_rows(at: TrackingStep, task: PointTask, com_target: FloatArray) -> Row
     shift = across @ np.linalg.inv(here.com_jacobian @ across)
     part = jacobian @ shift
     jacobian, target = jacobian - part @ here.com_jacobian, target - part @ com_target
-    return RowsTask(
-        jacobian, target, weight=at.weights.reach * min(float(np.mean(task.weight)), MOST_REACH), priority=task.priority
-    )
+    weight = min(float(np.asarray(task.weight, dtype=np.float64).mean()), MOST_REACH)
+    return RowsTask(jacobian, target, weight=at.weights.reach * weight, priority=task.priority)
 
 
 RECALL_M: Final = 0.03  # [m] that pressure and landings lead back to the clip's place at most: no figure hurries back
