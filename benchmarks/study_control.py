@@ -2,9 +2,9 @@
 
 Prints a line for each run, then the table of what must hold; writes ``control.json``, and film strips where asked
 for, into ``--out``: two feet for a minute under pushes, one foot with and without the angular momentum held, a captured
-walk in place and a standing reach for half a minute, walks over ground (captured, shipped, made by ``marey.locomotion``
-and by a motion graph), the strongest pushes that a stand and a walk survive, and the reduced against the full space on
-clips that the model has not seen.
+walk in place and a standing reach for half a minute, hands that reach too far or are dragged round, pushes in eight
+directions, walks over ground (captured, shipped, made by ``marey.locomotion`` and by a motion graph), the strongest
+pushes that a stand and a walk survive, and the reduced against the full space on clips that the model has not seen.
 """
 
 from __future__ import annotations
@@ -21,19 +21,36 @@ from typing import Any
 import numpy as np
 
 import marey
-from marey.control import TrackingResult, TrackWeights, back_and_forth, solve_tracking, track_balance, walk_in_place
+from marey.base import FloatArray
+from marey.control import (
+    Tracker,
+    TrackingResult,
+    TrackWeights,
+    back_and_forth,
+    make_stand,
+    solve_tracking,
+    track_balance,
+    walk_in_place,
+)
+from marey.control.balance import hull_distances
 from marey.control.in_place import make_balance_clip
-from marey.control.reference import prepare_clip, resample_clip
+from marey.control.preparation import find_soles, prepare_clip, resample_clip
+from marey.control.tracking import make_figure
+from marey.kinematics import PointTask
 from marey.models import PGA
 from marey.motion import Motion
+from marey.numerics import convex_hull
 from marey.picture import film_strip, save_image
 from marey.simulate import Push
+from marey.skeleton import role_map
 
 STANDING, WALK, REACH = "69_70", "37_01", "79_20"
 WALKS = ("37_01", "16_33", "35_01", "02_01", "07_04", "69_02")
 SEEN, UNSEEN = ("69_01", "69_02", "69_04", "69_05"), ("69_02", "69_05")  # each of these by a model of the others
 PUSHES_N = (100.0, 150.0, 200.0, 250.0, 300.0, 350.0, 400.0, 500.0)
 WAYS = {"left": (1.0, 0.0, 0.0), "right": (-1.0, 0.0, 0.0), "ahead": (0.0, 0.0, 1.0), "back": (0.0, 0.0, -1.0)}
+FIGURES = ("115_01", "26_10", "69_70")
+ON_GROUND_M = 0.01  # [m] points of soles that are lower bear
 BARE = TrackWeights(root=0.0, pose=0.0, step=0.0)  # nothing but the features of the source
 
 
@@ -192,6 +209,58 @@ def strongest(
     return best
 
 
+def reaching(study: Study) -> None:
+    """Check 69 and a hand dragged round for a minute: the centre of mass stays above the soles."""
+    seconds = 60.0 * study.share
+    for name in FIGURES:
+        clip = study.clip(name)
+        for way in ("round", *WAYS):
+            tracker = Tracker(make_figure(clip, study.modes, limits="anatomical"), make_stand(clip, 4.0))
+            figure, soles = tracker.simulator, find_soles(tracker.simulator.body.skeleton)
+            hand = role_map(figure.body.skeleton)["left_wrist"]
+            start, inside, away = figure.mechanics().joints[hand].copy(), list[float](), list[float]()
+            for n in range(round(seconds / tracker.reference.dt)):
+                time_s = n * tracker.reference.dt
+                goal = start + (_go_round(time_s) if way == "round" else 2.0 * np.array(WAYS[way]))
+                tracker.tasks = (PointTask(hand, goal),)
+                tracker.step()
+                if tracker.fall is not None:
+                    break
+                here = figure.mechanics()
+                points = soles.places(here.joints, here.frames).reshape(-1, 3)
+                hull = convex_hull(points[points[:, 1] < ON_GROUND_M][:, [0, 2]])
+                inside.append(float(hull_distances(hull, here.com[[0, 2]])[1].min()) if len(hull) > 2 else -1.0)
+                away.append(float(np.linalg.norm(here.joints[hand] - goal)))
+            end = f"{len(inside) * tracker.reference.dt:.1f} s, {tracker.fall or 'upright'}"
+            least, half = 100.0 * min(inside[5:]), 100.0 * float(np.median(away))
+            measured = f"{end}, {least:.1f} cm inside, hand {half:.0f} cm off"
+            print(name, way, measured, flush=True)
+            is_inside = way == "round" or least > 0.0
+            study.check(f"reach {way}, {name}", measured, holds=tracker.fall is None and is_inside)
+
+
+def _go_round(time_s: float) -> FloatArray:
+    """Place ``(3,)`` [m] on a level circle of half a metre, one round in ten seconds."""
+    angle = 0.2 * np.pi * time_s
+    return 0.5 * min(1.0, time_s) * np.array([np.sin(angle), 0.0, np.cos(angle)])
+
+
+def shoved(study: Study) -> None:
+    """Pushes of a tenth of a second in eight directions: where the figure is three seconds after their end."""
+    for name in FIGURES:
+        clip = study.clip(name)
+        for force in (250.0, 500.0):
+            for way in range(8):
+                side = np.array([np.sin(0.25 * np.pi * way), 0.0, np.cos(0.25 * np.pi * way)])
+                push = [Push("Spine1", force * side, 0.5, 0.1)]
+                found = track_balance(clip, seconds=3.65, pushes=push, model=study.modes)
+                places = found.motion.joint_positions()
+                apart = 0.0 if found.fall else 100.0 * float(np.sqrt(((places[360] - places[40]) ** 2).sum(1).mean()))
+                measured = f"{apart:.2f} cm" if found.fall is None else str(found.fall)
+                print(name, force, way, measured, flush=True)
+                study.check(f"{force:.0f} N, way {way}, {name}", measured, holds=found.fall is None and apart < 3.0)
+
+
 def spaces(study: Study) -> None:
     """Equal tasks (centre of mass, momentum, root, feet; no pose) on clips that the model has not seen."""
     seen = {name: prepare_clip(walk_in_place(study.clip(name), 2.0), 100.0) for name in SEEN}
@@ -224,7 +293,10 @@ def pose_errors(motion: Motion, truth: Motion) -> dict[str, float]:
     return {"joints_cm": round(100.0 * float(apart.mean()), 3), "joints_deg": round(float(angle), 3)}
 
 
-PARTS = {"standing": standing, "tracking": tracking, "walks": walks, "pushed": pushed, "spaces": spaces}
+PARTS = {
+    "reaching": reaching, "shoved": shoved, "standing": standing, "tracking": tracking, "walks": walks,
+    "pushed": pushed, "spaces": spaces,
+}  # fmt: skip
 
 
 def main(arguments: list[str]) -> None:

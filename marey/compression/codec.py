@@ -226,22 +226,25 @@ def compress(motion: Motion, *, max_error_m: float | None = None, method: str = 
             given = options.get("n_components")
             counts = [given] if given is not None else [*(c for c in THIN_COUNTS if c < most), most]
             leaves = {} if options.get("ends") is not None else {"ends": tuple(range(1, motion.skeleton.num_joints))}
-            best = float("inf")
+            best, refusal = float("inf"), None
             # The end effectors of the thesis first, then every joint
             for extra in ({}, leaves) if leaves else ({},):
                 for count in counts:
                     try:
                         asked: dict[str, Any] = {"spring": THIN_SPRING} | options | extra | {"n_components": count}
                         thinned = encode_tournier(motion, max_error_m=TRACK_SHARE * bound_m, **asked)
-                    except InputError:
+                    except InputError as error:
                         if given is not None:
                             raise
+                        refusal = error
                         continue
                     data = pack_file(TOURNIER_CODE, write_tournier(thinned, motion, is_inside=is_inside))
                     worst = float(compute_joint_errors(motion, decompress(data, skeleton=motion.skeleton)).max())
                     if worst <= bound_m:
                         return data
                     best = min(best, worst)
+            if refusal is not None and not isfinite(best):
+                raise refusal
             raise ConvergenceError(
                 f"tournier2011 cannot keep {1e3 * bound_m:g} mm on '{motion.name}': {1e3 * best:.3g} mm at its finest. "
                 "Allow a larger error, or use the default method"

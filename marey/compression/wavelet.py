@@ -324,7 +324,8 @@ def encode_wavelet(
         raise ConvergenceError(f"no step of the quantiser fits '{motion.name}'; ask for another error")
     while stride > 1:
         stride //= 2
-        tried, is_better = try_step(best.step_code + stride)
+        # A single pose keeps any error with the largest step there is
+        tried, is_better = try_step(min(best.step_code + stride, LARGEST_CODE))
         best = tried if is_better else best
     write_fit(out, best.fit)
     out.ints(best.weight_codes)

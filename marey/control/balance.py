@@ -147,8 +147,11 @@ class CentreOfMassPath:
     is_flight: BoolArray  # (F,) frames in which nothing bears the figure
 
     def capture(self, i: int) -> FloatArray:
-        r"""Capture point ``(2,)`` [m] of a frame, :math:`c + \dot c/\omega`: where a stop would need support."""
-        return (self.com[i] + self.velocity[i] / self.frequency)[HORIZONTAL_AXES]
+        r"""Capture point ``(2,)`` [m] of a frame, :math:`c + \dot c/\omega`: where a stop would need support.
+
+        The velocity is the one that led to the frame, as that of a simulated figure is.
+        """
+        return (self.com[i] + self.velocity[max(i - 1, 0)] / self.frequency)[HORIZONTAL_AXES]
 
 
 def solve_com_path(reference: Reference, mass_kg: float, gravity: float = GRAVITY) -> CentreOfMassPath:
@@ -228,6 +231,7 @@ def solve_com_path(reference: Reference, mass_kg: float, gravity: float = GRAVIT
 PUSH_S: Final = 0.12  # [s] in which a push that ends in flight, or a landing, comes from nothing to its whole force
 SPENT_S: Final = 0.02  # [s] before its foot leaves the ground a leg is straight and pushes no more
 SHORT_S: Final = 0.45  # [s] stances between two flights that are shorter are one bounce
+LEAP_S: Final = 0.25  # [s] a flight that is longer is a jump
 
 
 def has_bounces(is_flight: BoolArray, dt: float) -> bool:

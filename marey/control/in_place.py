@@ -9,7 +9,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, UnknownNameError
 from marey.contacts import detect_contacts, feet_down
-from marey.control.reference import SIDES, find_leg, find_soles, flatten_foot, level_toes, mark_feet, shift_to_floor
+from marey.control.preparation import SIDES, find_leg, find_soles, flatten_foot, level_toes, mark_feet, shift_to_floor
 from marey.kinematics import solve_two_bone
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, centre_of_mass, concatenate, find_runs, gait_cycles, lowpass

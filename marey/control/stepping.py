@@ -1,7 +1,7 @@
 """Steps: feet that stand where they came down, and land where balance needs them.
 
 The schedule says when a clip puts its feet down, rolls over them and lifts them. Recovery steps, which a clip does
-not have, are taken where standing alone would not save a figure.
+not have, are taken where standing alone would not save a figure. Runners' landings are planned ahead, all of them.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, IntArray
-from marey.control.balance import HORIZONTAL_AXES, hull_distances
-from marey.control.reference import UP, Reference, Soles
+from marey.base import BoolArray, FloatArray, IntArray, frozen
+from marey.control.balance import HORIZONTAL_AXES, CentreOfMassPath, hull_distances
+from marey.control.preparation import UP, Soles
+from marey.control.reference import Reference
 from marey.motion import find_runs
 from marey.numerics import convex_hull
 from marey.simulate import Ground
@@ -364,7 +365,8 @@ def begin_return_step(at: TrackingStep) -> None:
 def begin_recovery_step(at: TrackingStep) -> None:
     """Begin a step if the capture point has left the soles, and the clip takes none that could catch it."""
     steps, i, soon = at.steps, at.frame, at.weights.quiet_s / at.dt
-    if not any(foot.is_down for foot in steps.feet):
+    # A figure that has just landed is still caught by the legs that it landed on
+    if not any(foot.is_down for foot in steps.feet) or float(at.com_velocity()[1]) < -at.weights.falling_m_s:
         return
     # A foot in the air is still to land
     is_last = not at.is_over and len(at.reference) - at.step < at.weights.last_swing_s / at.dt
@@ -383,10 +385,12 @@ def begin_recovery_step(at: TrackingStep) -> None:
     if len(hull) < 3:
         return
     outside, meant = (
-        max(0.0, -float(hull_distances(hull, place)[1].min()))
+        -float(hull_distances(hull, place)[1].min())
         for place in (at.capture_point(), at.capture_point() - at.capture_error())
     )
-    if outside - meant <= at.weights.outside_m:
+    # A clip whose own capture point is outside, or nearly, steps or jumps by itself, and small errors do not count
+    least = at.weights.outside_m if meant < -at.weights.astray_m else max(meant, 0.0) + at.weights.astray_m
+    if outside <= least:
         return
     # The foot that is free; else that of the side of the fall, or the one that is farther from it
     left, right = at.steps.feet
@@ -409,3 +413,87 @@ def begin_recovery_step(at: TrackingStep) -> None:
     for foot in at.steps.feet:
         foot.is_returning = False
     at.steps.step_out(at.step, side, at.points, at.weights.recovery_step_s)
+
+
+ERROR, SPEED, FIRST_FOOT = 0, 1, 2  # state: e [m], de/dt [m/s], u of the left and of the right foot [m]
+
+
+@dataclass(frozen=True, slots=True)
+class LandingSettings:
+    """What a landing off its place costs, against a centre of mass off its path."""
+
+    step: float = 0.05  # [s] of squared metres that a foot lands elsewhere; squared errors are integrated over time
+    end: float = 0.2  # [s] of the squared error of the capture point at the end of the clip
+
+
+DEFAULT_LANDINGS: Final = LandingSettings()
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class LandingPlan:
+    """Gains of the landings of a clip, and how errors grow from frame to frame; one for both horizontal axes."""
+
+    growth: FloatArray  # (F, 4, 4) state after each frame
+    gains: FloatArray  # (F, 2, 4) [-] u of a foot that lands in a frame per state; zero where none lands
+    is_landing: FloatArray  # (F, 2) 1 where a foot lands
+    until_flight: FloatArray  # (F,) frames of a stance until its flight; zero in flight, and where none follows
+
+    def foresee(self, state: FloatArray, frame: int, due: int, side: int) -> FloatArray:
+        """Where ``(2,)`` [m] a foot should land in a later frame, off its place in the clip; ``state (4, 2)``."""
+        due = min(due, len(self.gains) - 1)
+        for i in range(frame, due):
+            state = np.array(self.growth[i] @ state)
+            # Feet that land together choose in turn, the right one first, as in the recursion, which goes backwards
+            for other in np.flatnonzero(self.is_landing[i + 1])[::-1]:
+                if i + 1 == due and other <= side:
+                    break
+                state[FIRST_FOOT + other] = self.gains[i + 1, other] @ state
+        return self.gains[due, side] @ state
+
+
+def plan_landings(
+    reference: Reference, path: CentreOfMassPath, schedule: FootSchedule, settings: LandingSettings = DEFAULT_LANDINGS
+) -> LandingPlan:
+    r"""Plan of all landings of a clip with flights, made once and looked up at every step.
+
+    A centre of mass that is off the clip's path by e is carried further from it by feet that stand off their places by
+    u, :math:`\ddot e = \omega^2_i\,(e - \sum_s w_{is} u_s)`, with the clip's own stiffness at frame i, none in flight.
+    Each landing chooses u of one foot, so that the best choices are a linear-quadratic regulator: its gains come from
+    one sweep back over the clip.
+    """
+    count, dt = len(reference), reference.dt
+    down = schedule.phases != AIR
+    # Share w (F, 2) of the feet: of two that stand, by where the pivot lies between them
+    feet = reference.soles[:, :, HORIZONTAL_AXES]
+    way = feet[:, 1] - feet[:, 0]
+    share = ((path.pivot - feet[:, 0]) * way).sum(axis=1) / np.maximum((way**2).sum(axis=1), 1e-6)
+    part = np.asarray(np.where(down.all(axis=1), np.clip(share, 0.0, 1.0), down[:, 1]), dtype=np.float64)
+    growth = np.tile(np.eye(4), (count, 1, 1))
+    pull = np.where(down.any(axis=1), path.stiffness, 0.0) * dt
+    growth[:, SPEED, ERROR] = pull
+    growth[:, SPEED, FIRST_FOOT], growth[:, SPEED, FIRST_FOOT + 1] = -pull * (1.0 - part), -pull * part
+    growth[:, ERROR] += dt * growth[:, SPEED]
+    is_landing = np.zeros((count, 2))
+    is_landing[1:] = down[1:] & ~down[:-1]
+    # Riccati's recursion, from the end: price z^T P z of a state z, with P the prices
+    gains = np.zeros((count, 2, 4))
+    capture = np.array([1.0, 1.0 / path.frequency, 0.0, 0.0])
+    running = dt * np.diag([1.0, path.frequency**-2, 0.0, 0.0])
+    prices = settings.end * np.outer(capture, capture) + running
+    for i in range(count - 1, -1, -1):
+        if i < count - 1:
+            prices = running + growth[i].T @ prices @ growth[i]
+        for side in np.flatnonzero(is_landing[i]):
+            # u of this foot is chosen: z' = S z + b u, least (z')^T P z' + step u^2
+            b = np.zeros(4)
+            b[FIRST_FOOT + side] = 1.0
+            kept = np.eye(4) - np.outer(b, b)
+            whole = float(b @ prices @ b) + settings.step
+            gain = b @ prices @ kept / whole
+            gains[i, side] = -gain
+            prices = kept.T @ prices @ kept - whole * np.outer(gain, gain)
+    until_flight = np.zeros(count)
+    for start, stop in find_runs(~path.is_flight):
+        if stop < count:
+            until_flight[start:stop] = stop - np.arange(start, stop)
+    return LandingPlan(*(frozen(values, name="plan") for values in (growth, gains, is_landing, until_flight)))

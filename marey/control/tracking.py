@@ -12,6 +12,7 @@ import numpy as np
 from marey.base import BoolArray, ConvergenceError, FloatArray, InputError, Result
 from marey.control.balance import (
     DEFAULT_FALLS,
+    LEAP_S,
     Fall,
     FallSettings,
     detect_fall,
@@ -21,8 +22,8 @@ from marey.control.balance import (
 )
 from marey.control.in_place import make_balance_clip, make_stand
 from marey.control.internal_forces import Controller
-from marey.control.landing_plan import plan_landings
-from marey.control.reference import SIDES, Reference, find_soles, make_reference, prepare_clip, resample_clip
+from marey.control.preparation import SIDES, find_soles, prepare_clip, resample_clip
+from marey.control.reference import Reference, make_reference
 from marey.control.stepping import (
     AIR,
     BALL,
@@ -35,6 +36,7 @@ from marey.control.stepping import (
     begin_recovery_step,
     begin_return_step,
     make_schedule,
+    plan_landings,
 )
 from marey.control.tasks import ControlTask, Drive
 from marey.control.tracking_laws import (
@@ -44,22 +46,26 @@ from marey.control.tracking_laws import (
     TrackWeights,
     com_rows,
     foot_rows,
+    reach_rows,
     turn_rows,
 )
 from marey.dynamics import Body
-from marey.kinematics import JointLimits, posing_limits
+from marey.kinematics import JointLimits, PointTask, posing_limits
 from marey.models import PGA, PoseModel
-from marey.motion import Motion
+from marey.motion import Motion, find_runs
 from marey.simulate import Ground, PointForce, Push, Recorder, Simulator, State, forces_at
 from marey.simulate.contact import NO_REACH_M
 from marey.simulate.monitor import joints_below
-from marey.skeleton import Pose, role_map
+from marey.skeleton import Pose, Skeleton, role_map
 
 DT_S: Final = 0.01  # [s] hundred steps a second, as in the source
 NUM_MODES: Final = 24  # of a clip's own space: fewer leave too little to balance with
 DAMPING_RATE: Final = 1.0  # [1/s] of the energetic damping
 LEAST_DEVIATION: Final = 1e-3  # [-] of the first mode's: a weaker one is rounding
 ALARM_M: Final = (0.05, 0.12)  # [m] errors of the capture point between which a figure gives up its posture
+LEAST_BEND_RAD: Final = -0.02  # [rad] of knees, which people's limits let bend backwards by ten degrees
+LATEST_S: Final = 0.15  # [s] after the clip that a jump lands
+PACES: Final = (0.5, 2.0)  # [-] of a clip in flight, at least and at most
 STILL_S: Final = 0.5  # [s] in which a clip that stands lifts no foot
 CALM_S: Final = 0.4  # [s] in which it takes it up again
 LEANING_ALARM: Final = 0.8  # [-] of a figure that brings a foot back
@@ -144,6 +150,11 @@ class Tracker:
             self.controller.reach_m = REACH_M
             factors = {name: getattr(self.weights, name) * factor for name, factor in RUN_FACTORS.items()}
             self.weights = replace(self.weights, **factors)
+        # Frame in which each jump lands, known until a foot is down; else -1
+        self._leap_ends = np.full(len(r), -1)
+        for start, stop in find_runs(self._sway.is_flight) if self._landings is None else ():
+            if stop < len(r) and (stop - start) * r.dt >= LEAP_S:
+                self._leap_ends[start : stop + round(LATEST_S / r.dt)] = stop
         self._moving = np.flatnonzero(np.abs(simulator.mechanics().turns).max(axis=(1, 2)) > 0.0)
         roles = role_map(simulator.body.skeleton)
         legs = joints_below(simulator.body.skeleton, [roles[f"{side}_hip"] for side in SIDES])
@@ -153,7 +164,7 @@ class Tracker:
     def reset(self) -> None:
         """Begin again."""
         self.frame = 0
-        self._alarm = 0.0
+        self._alarm = self._late = 0.0
         self.fall: Fall | None = None
         velocity = np.array(self.reference.velocities[0])
         velocity[3:6] += self._sway.velocity[0] - (self.reference.com[1] - self.reference.com[0]) / self.reference.dt
@@ -167,6 +178,7 @@ class Tracker:
     def go_on_from(self, other: Tracker) -> None:
         """Be where another tracker of the same clip is, whose simulator was in the same state."""
         self.frame, self.fall, self._alarm, self._before = other.frame, other.fall, other._alarm, other._before
+        self._late = other._late
         self.steps.go_on_from(other.steps)
 
     @property
@@ -198,6 +210,12 @@ class Tracker:
         clip = (self.reference, self._sway, self.frame, self.steps)
         at = TrackingStep(self.simulator, here, self._before, velocity, *clip, points, self.weights, self._landings)
         self._before = here
+        leap_s = self._leap_time(at)
+        if leap_s is not None:
+            # A jump lands when the figure does, which falls freely
+            left_s = (int(self._leap_ends[at.frame]) - at.frame) * at.dt
+            pace = float(np.clip(left_s / max(leap_s, at.dt), *PACES)) if left_s > 0.0 else 1.0
+            at = replace(at, pace=pace, leap_s=leap_s)
         # A figure that stands and is about to lose its balance gives up its posture, and takes it up again slowly
         schedule, i = self.steps.schedule, at.frame
         stays = bool(schedule.phases[i].all()) and int(schedule.lifts[i].min()) - i > STILL_S / self.reference.dt
@@ -209,8 +227,8 @@ class Tracker:
             self._alarm = max(self._alarm, LEANING_ALARM)
         if self._alarm > 0.0:
             # In danger, from 0, none, to 1, balance counts more and posture less, in equal ratios
-            softer = {name: getattr(self.weights, name) * factor**self._alarm for name, factor in SOFT_FACTORS.items()}
-            at = replace(at, weights=replace(self.weights, **softer))
+            softer = {name: getattr(at.weights, name) * factor**self._alarm for name, factor in SOFT_FACTORS.items()}
+            at = replace(at, weights=replace(at.weights, **softer))
         if self.weights.step > 0.0:
             begin_recovery_step(at)
             if stays or at.is_over:
@@ -225,9 +243,12 @@ class Tracker:
         )
         # Weighted tasks of the clip, and those of the user
         w, laws = at.weights, turn_rows(at, self._moving, self._is_leg)
-        laws = [com_rows(at), *laws] if w.com > 0.0 else laws
+        balance = com_rows(at)
+        carried = balance.goal / (1.0, np.sqrt(w.height), 1.0)
+        laws = [balance, *laws] if w.com > 0.0 else laws
         laws += [foot_rows(at, side) for side in range(2) if w.swing > 0.0 and w.stance > 0.0]
-        state = self.controller.step(at.dt, forces, tasks=[*laws, *self.tasks])
+        asked = [reach_rows(at, task, carried) if isinstance(task, PointTask) else task for task in self.tasks]
+        state = self.controller.step(at.dt, forces, tasks=[*laws, *asked])
         # Fall, against the clip at this frame
         wanted, com = self.reference.motion[at.frame].joint_positions(), at.here.com
         self.fall = detect_fall(
@@ -240,8 +261,21 @@ class Tracker:
             may_rest=lambda joint: float(wanted[joint, 1]) < self.falls.resting_m,
             settings=self.falls,
         )
-        self.frame += 1
+        # Whole frames of the clip, what remains is kept
+        self._late += at.pace - 1.0
+        extra = int(np.trunc(self._late))
+        self._late -= extra
+        self.frame += 1 + extra
         return state
+
+    def _leap_time(self, at: TrackingStep) -> float | None:
+        """Time [s] until a figure in a jump is as low as the clip where it lands; None if it does not jump."""
+        lands = int(self._leap_ends[at.frame])
+        if at.is_over or lands < 0 or any(foot.is_down for foot in self.steps.feet):
+            return None
+        g = max(float(np.linalg.norm(self.simulator.gravity)), 1.0)
+        fall_m, speed = float(at.here.com[1] - self._sway.com[lands, 1]), float(at.com_velocity()[1])
+        return max(0.0, (speed + np.sqrt(max(speed * speed + 2.0 * g * fall_m, 0.0))) / g)
 
 
 class TrackOptions(TypedDict, total=False):
@@ -366,8 +400,13 @@ def make_figure(
         model = fitted.truncate(int((fitted.deviations > LEAST_DEVIATION * fitted.deviations[0]).sum()))
     ground = Ground() if ground is None else ground
     if limits == "anatomical":
-        limits = posing_limits(body.skeleton, clips=[prepare_clip(motion, 1.0 / dt)])
+        limits = tracking_limits(body.skeleton, motion, dt)
     return Simulator(body, model, damping="energetic", damping_rate=DAMPING_RATE, ground=ground, limits=limits)
+
+
+def tracking_limits(skeleton: Skeleton, motion: Motion, dt: float = DT_S) -> JointLimits:
+    """Joint limits of people, widened by a clip as a figure can stand on it; knees do not bend backwards."""
+    return posing_limits(skeleton, clips=[prepare_clip(motion, 1.0 / dt)]).hold_knees(LEAST_BEND_RAD)
 
 
 STAND_S: Final = 60.0  # [s]

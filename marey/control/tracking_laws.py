@@ -21,10 +21,11 @@ from marey.control.balance import (
     sole_frame,
     sole_target,
 )
-from marey.control.landing_plan import LandingPlan
-from marey.control.reference import SIDES, Reference
-from marey.control.stepping import BALL, EDGE_CORNERS, FLAT, UP, Footsteps, SwingTarget
+from marey.control.preparation import SIDES
+from marey.control.reference import Reference
+from marey.control.stepping import BALL, EDGE_CORNERS, FLAT, UP, Footsteps, LandingPlan, SwingTarget
 from marey.control.tasks import RowsTask
+from marey.kinematics import PointTask
 from marey.lie import SO3
 from marey.numerics import convex_hull
 from marey.simulate import Mechanics, Simulator
@@ -49,19 +50,23 @@ class TrackWeights:
     swing: float = 6e3  # of a foot in the air
     stance: float = 6e3  # of the edge of a supporting foot
     roll: float = 300.0  # of squared turns of a foot on the ground
+    reach: float = 2e4  # of a point that is to reach a place, times the weight of its task up to MOST_REACH
     com_per_s: float = 8.0  # of the height of the centre of mass
     capture: float = 1.0  # [-] of the capture point, beyond what keeps it from running away
     momentum_per_s: float = 5.0
     root_per_s: float = 8.0
     pose_per_s: float = 10.0
     foot_per_s: float = 25.0
+    reach_per_s: float = 8.0
     step: float = 1.0  # [-] part of the expected error of the capture point by which a foot lands elsewhere
     recall: float = 0.3  # [-] part by which it lands beyond that error, which leads back to the clip's place
     longest_step_m: float = 0.4  # [m] that a foot lands elsewhere, at most
     recovery_step_s: float = 0.28  # [s] of a step that the clip does not have, taken to catch a fall
     quiet_s: float = 0.3  # [s] in which the clip takes no step itself, before such a step
     last_swing_s: float = 0.6  # [s] before its end a clip may be amid its last swing
-    outside_m: float = 0.0  # [m] that a capture point may be outside the soles before such a step
+    outside_m: float = 0.0  # [m] that a capture point may be outside the soles before such a step ...
+    astray_m: float = 0.05  # [m] ... and beyond the clip's own where that is outside, too: the clip steps or jumps
+    falling_m_s: float = 0.3  # [m/s] of the centre of mass downwards, above which no such step begins
     beyond_m: float = 0.04  # [m] that its foot lands beyond the capture point
     longest_stride_m: float = 0.7  # [m] between the feet, at most
     sideways: float = 1.0  # [-] a fall that goes more sideways than this ahead is caught by the foot of that side
@@ -92,6 +97,7 @@ SOFT_FACTORS: Final = {
     "pose": 0.02,
     "legs": 3.0,
     "roll": 0.1,
+    "reach": 0.02,
     "capture": 2.0,
 }
 
@@ -111,6 +117,8 @@ class TrackingStep:
     points: FloatArray  # (2, 5, 3) [m] corners of the soles, and toes
     weights: TrackWeights
     landings: LandingPlan | None = None  # of a run
+    pace: float = 1.0  # [-] of the clip, that a jump which ends earlier or later has
+    leap_s: float | None = None  # [s] until a jump lands, or should have; None in all else
 
     @property
     def frame(self) -> int:
@@ -128,9 +136,9 @@ class TrackingStep:
         return self.step >= len(self.reference) - 1
 
     def rates(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Velocities of this frame and of the next, from ``values (F, ...)``; none after the end."""
-        now, then = values[self.frame], values[min(self.frame + 1, len(self.reference) - 1)]
-        return (np.zeros_like(now), np.zeros_like(now)) if self.is_over else (now, then)
+        """Velocities that led to this frame and that lead on, from ``values (F, ...)``; none after the end."""
+        now, then = values[max(self.frame - 1, 0)], values[self.frame]
+        return (np.zeros_like(now), np.zeros_like(now)) if self.is_over else (self.pace * now, self.pace * then)
 
     def com_velocity(self) -> FloatArray:
         """Velocity ``(3,)`` [m/s] of the centre of mass."""
@@ -153,7 +161,7 @@ class TrackingStep:
 def correct_velocity(
     pace: VelocityGains, now: FloatArray, wanted: FloatArray, then: FloatArray, error: FloatArray
 ) -> FloatArray:
-    """Velocity after a step, from the present, the desired and the next frame's velocity and the position error."""
+    """Velocity after a step, from the present one, the clip's last and next one, and the position error."""
     h, per_s = pace
     return now + (then - wanted) + h * (2.0 * per_s * (wanted - now) + per_s**2 * error)
 
@@ -217,6 +225,26 @@ def turn_rows(at: TrackingStep, moving: IntArray, is_leg: BoolArray) -> list[Row
         scale = np.repeat(np.where(is_leg, np.sqrt(w.legs), 1.0), 3)
         laws.append(RowsTask(scale[:, None] * matrix, scale * target, weight=w.pose))
     return laws
+
+
+MOST_REACH: Final = 1.5  # [-] of the weight of a task: more costs the balance
+PULL_M: Final = 0.12  # [m] of a point from its goal: a goal that is further, or out of reach, pulls no harder
+
+
+def reach_rows(at: TrackingStep, task: PointTask, com_target: FloatArray) -> RowsTask:
+    """A point that is to be at a place, by a bounded acceleration: a goal out of reach must not cost the balance."""
+    joint = task.joint if isinstance(task.joint, int) else at.simulator.body.skeleton.index(task.joint)
+    jacobian = at.here.point_jacobian(joint, task.point)
+    away = _limit_length(task.goal.reshape(3) - at.here.point(joint, task.point), PULL_M)
+    zero, here = np.zeros(3), at.here
+    target = correct_velocity((at.dt, at.weights.reach_per_s), jacobian @ at.velocity, zero, zero, away)
+    # The rest of the body moves the point, and the centre of mass goes where balance has it: J (v - v_c) + J v_c
+    across = np.linalg.solve(here.inertia, here.com_jacobian.T)
+    shift = across @ np.linalg.inv(here.com_jacobian @ across)
+    part = jacobian @ shift
+    jacobian, target = jacobian - part @ here.com_jacobian, target - part @ com_target
+    weight = min(float(np.asarray(task.weight, dtype=np.float64).mean()), MOST_REACH)
+    return RowsTask(jacobian, target, weight=at.weights.reach * weight, priority=task.priority)
 
 
 RECALL_M: Final = 0.03  # [m] that pressure and landings lead back to the clip's place at most: no figure hurries back
@@ -297,13 +325,15 @@ def landing_offset(at: TrackingStep, side: int) -> FloatArray:
     base = other.offset if other.is_down else at.steps.offset
     if foot.due >= len(at.reference):  # it never lands
         return base
+    if at.leap_s is not None:
+        # Both feet land where the capture point will be, off the clip's
+        level = at.here.com + (at.leap_s + 1.0 / at.sway.frequency) * at.com_velocity()
+        return _limit_length(level[HORIZONTAL_AXES] - at.sway.capture(foot.due), at.weights.longest_step_m)
     if at.landings is not None:
-        away, drift = at.here.com - at.sway.com[at.frame], at.com_velocity() - at.sway.velocity[at.frame]
+        away, drift = at.here.com - at.sway.com[at.frame], at.com_velocity() - at.rates(at.sway.velocity)[0]
         feet = [one.offset for one in at.steps.feet]
         state = np.stack([away[HORIZONTAL_AXES], drift[HORIZONTAL_AXES], *feet])
-        return _limit_length(
-            at.landings.foresee(state, at.frame, max(foot.due, at.frame), side), at.weights.longest_step_m
-        )
+        return _limit_length(at.landings.foresee(state, at.frame, foot.due, side), at.weights.longest_step_m)
     left_s = min(max(foot.due - at.step, 0) * at.dt, LONGEST_S)
     # Error (2,) [m] of the capture point e when a foot lands: de/dt = omega (e - u)
     error, sway, last = at.capture_error(), at.sway, len(at.reference) - 1

@@ -50,6 +50,12 @@ def test_the_bound_holds_for_any_clip(seed, frames, bound):
     assert worst(motion, decompress(compress(motion, max_error_m=bound))) <= bound
 
 
+@pytest.mark.parametrize("bound", [1e-4, 5e-3, 0.1])
+def test_a_single_rest_pose_keeps_any_bound(chain, bound):
+    still = replace(chain[:1], rotations=SO3.identity(1, chain.skeleton.num_joints), contacts=None)
+    assert worst(still, decompress(compress(still, max_error_m=bound))) <= bound
+
+
 def test_all_fields_come_back(chain):
     back = decompress(compress(chain, max_error_m=1e-3))
     assert back.name == chain.name and back.rate_hz == chain.rate_hz

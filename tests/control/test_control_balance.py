@@ -11,11 +11,13 @@ import marey
 from marey.base import InputError, UnknownNameError
 from marey.contacts import feet_down
 from marey.control import make_stand, track_balance
+from marey.control.balance import hull_distances
 from marey.control.in_place import make_balance_clip
-from marey.control.reference import find_soles, sole_positions
+from marey.control.preparation import find_soles, sole_positions
 from marey.control.tracking_laws import TrackWeights
 from marey.kinematics import PointTask
 from marey.motion import Motion, centre_of_mass
+from marey.numerics import convex_hull
 from marey.simulate import Push
 from marey.skeleton import role_map
 
@@ -114,6 +116,24 @@ def test_hand_reaches_while_the_figure_balances(pick_up: Motion) -> None:
     found = track_balance(pick_up, seconds=3.0, model=20, tasks=[reach])
     assert found.fall is None
     assert np.linalg.norm(found.motion.joint_positions()[-1, hand] - goal) < 0.03
+
+
+@pytest.mark.mocap
+@pytest.mark.parametrize("seconds", [2.0, pytest.param(60.0, marks=pytest.mark.slow)])
+def test_tournier_69_a_goal_two_metres_away_does_not_tip_a_figure_that_balances(
+    pick_up: Motion, seconds: float
+) -> None:
+    clip = make_stand(pick_up, 1.0)
+    hand = role_map(clip.skeleton)["left_wrist"]
+    start = clip.joint_positions()[-1, hand]
+    found = track_balance(pick_up, seconds=seconds, tasks=[PointTask(hand, start + np.array([0.0, 0.0, 2.0]))])
+    assert found.fall is None
+    # Centre of mass over the hull of the points of the soles that are on the ground, in every frame
+    corners = sole_positions(found.motion, find_soles(found.motion.skeleton)).reshape(len(found.motion), -1, 3)
+    for points, com in zip(corners[5:], centre_of_mass(found.motion)[5:], strict=True):
+        hull = convex_hull(points[points[:, 1] < 0.01][:, [0, 2]])
+        assert hull_distances(hull, com[[0, 2]])[1].min() > 0.0
+    assert found.motion.joint_positions()[-1, hand, 2] - start[2] > 0.2  # it does reach
 
 
 @pytest.mark.slow

@@ -13,9 +13,8 @@ import pytest
 import marey
 from marey.control import Reference, solve_tracking
 from marey.control.balance import CentreOfMassPath, find_pushes
-from marey.control.landing_plan import FIRST_FOOT, LandingPlan, plan_landings
-from marey.control.reference import trim_bounces
-from marey.control.stepping import make_schedule
+from marey.control.preparation import trim_bounces
+from marey.control.stepping import FIRST_FOOT, LandingPlan, make_schedule, plan_landings
 
 DT, GRAVITY = 0.01, 9.81
 STANCE, FLIGHT = 24, 12  # frames

@@ -12,7 +12,7 @@ import pytest
 import marey
 from marey.contacts import feet_down
 from marey.control import Reference, TrackingResult, TrackWeights, make_reference, solve_tracking, track_balance
-from marey.control.reference import find_soles, remove_short_phases
+from marey.control.preparation import find_soles, remove_short_phases
 from marey.control.stepping import (
     AIR,
     BALL,

@@ -26,7 +26,8 @@ from marey.control import (
     walk_in_place,
 )
 from marey.control.balance import project_into_hull, solve_com_path, trunk_angle
-from marey.control.reference import bearing_points, bridge_jumps, find_soles, prepare_clip, sole_positions
+from marey.control.preparation import bridge_jumps, find_soles, prepare_clip, sole_positions
+from marey.control.reference import bearing_points
 from marey.control.tracking import make_figure
 from marey.kinematics import BoxLimits
 from marey.lie import SO3

@@ -50,6 +50,16 @@ def test_limits_tell_possible_from_impossible_bends(
     assert LIMITS.is_feasible(bend(joint, *degrees), 0.1) == is_possible
 
 
+@pytest.mark.parametrize("knee", ["left_knee", "right_knee"])
+def test_knees_that_are_held_do_not_bend_backwards(knee: str) -> None:
+    """Backwards and forwards, with limits that hold the knees and with those of people."""
+    poses = SO3(np.stack([bend(knee, degrees, 0, 0).rotations.wxyz for degrees in (-20, 20)]))
+    limits = posing_limits(HUMAN)
+    held, free = (one.violations(poses)[:, HUMAN.index(knee)] for one in (limits.hold_knees(-0.02), limits))
+    assert held[0] - free[0] == pytest.approx(np.deg2rad(10.0) - 0.02, abs=0.01)  # people's bend by ten degrees
+    assert held[1] == free[1]
+
+
 def test_left_and_right_are_mirror_images() -> None:
     """A limb alone."""
     turns = np.zeros((300, HUMAN.num_joints, 3))

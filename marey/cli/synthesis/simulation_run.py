@@ -23,10 +23,9 @@ from marey.control import (
     solve_tracking,
     track_balance,
 )
-from marey.control.reference import prepare_clip
-from marey.control.tracking import TrackOptions, make_figure
+from marey.control.tracking import TrackOptions, make_figure, tracking_limits
 from marey.dynamics import GRAVITY, Body
-from marey.kinematics import PoseTask, fit_limits, load_limits, posing_limits
+from marey.kinematics import PoseTask, fit_limits, load_limits
 from marey.models import PGA, load_model
 from marey.motion import Motion
 from marey.simulate import (
@@ -103,7 +102,7 @@ def run_simulation(motion: Motion, options: SimulationOptions, tell: ProgressLis
         defaults = {"drop": "clip", "track": "anatomical", "balance": "anatomical"}
         limits, bounds = options.limits or defaults.get(options.mode, "none"), None
         if limits == "anatomical":
-            bounds = posing_limits(body.skeleton, clips=[prepare_clip(motion, 1.0 / options.step_s)])
+            bounds = tracking_limits(body.skeleton, motion, options.step_s)
         elif limits == "clip":
             bounds = fit_limits([motion], "box", margin_rad=LIMIT_MARGIN_RAD)
         elif limits != "none":

@@ -143,6 +143,14 @@ class AnatomicalLimits(JointLimits):
             )
         return replace(self, _tables=tables)
 
+    def hold_knees(self, least_rad: float) -> AnatomicalLimits:
+        """Return limits whose knees bend by an angle [rad] at least; below zero is backwards."""
+        roles, low = role_map(self.skeleton), self._tables.low.copy()
+        straight = np.deg2rad(PARTS["knee"].centre_deg[0])
+        for k in np.flatnonzero(np.isin(self._tables.joints, [roles[f"{side}knee"] for side in (LEFT, OTHER)])):
+            low[3 * k] = max(low[3 * k], least_rad - straight)
+        return replace(self, _tables=_freeze_tables(self._tables._replace(low=low)))
+
     def to_arrays(self) -> Arrays:
         """Charts, intervals and regions; distances in steps, a byte each."""
         arrays: Arrays = dict(self._tables._asdict())
