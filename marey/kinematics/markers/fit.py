@@ -45,7 +45,9 @@ NO_HUMAN_M: Final = 0.035  # [m] markers that are farther from a body than this,
 SMALLEST_M, LARGEST_M = 0.2, 20.0  # [m] that the markers of one frame may span
 POOR_M: Final = 0.04  # [m] a fit from names that is worse is tried without them
 PATH_S: Final = 0.03  # [s] standard deviation of the window over which the path of a joint is averaged
-PATH_RAD: Final = 0.1  # [rad] how far a joint is from there; landings, where it is farthest, reach 0.2
+PATH_RAD: Final = 0.2  # [rad] how far a joint is from there in a landing
+TRUNK_RAD: Final = 0.1  # [rad] the same of joints between pelvis, head and arms, which markers show worst
+TRUNK: Final = ("spine1", "spine2", "spine3", "neck", "head", "left_collar", "right_collar")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -462,8 +464,9 @@ def _follow_paths(
 
     paths = gaussian_filter1d(poses.rotations.continuous().wxyz, sigma, axis=0, mode="nearest")
     paths /= np.linalg.norm(paths, axis=-1, keepdims=True)
-    spread = np.minimum(prior.spread, PATH_RAD)
-    spread[0] = prior.spread[0]
+    spread, roles = np.minimum(prior.spread, PATH_RAD), role_map(body)
+    trunk = [roles[name] for name in TRUNK if name in roles]
+    spread[trunk], spread[0] = np.minimum(spread[trunk], TRUNK_RAD), prior.spread[0]
     near = StandingPrior(SO3(paths), spread, prior.flexion)
     return solve_marker_poses(body, data, poses, near, steps=4, weights=np.ones(len(data.joints)))
 
