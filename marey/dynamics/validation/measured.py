@@ -31,9 +31,9 @@ class ReactionSettings:
 
     bands_hz: tuple[float, ...] = (3.5, 8.0, 20.0)  # what a quiet stance, a step and a landing need
     noise_hz: float = 32.0  # of what is above the last band nothing is kept: it tells the noise
-    doubt: float = 20.0  # times the noise expected in a band below which it says nothing
+    doubt: float = 16.0  # times the noise expected in a band below which it says nothing
     power: float = 5.0  # of the cutoff with which noise grows near a flight: white noise of places
-    calm_power: float = -1.0  # the same elsewhere, where no impact hides the force of soft tissue, which falls
+    calm_power: float = 0.5  # the same elsewhere, where no impact hides the force of soft tissue, which grows less
     near_s: float = 0.6  # [s] from a flight within which landings and runs are looked for
     around_s: float = 0.06  # [s] over which a band is weighed: an impact lasts as long
     flight_force: float = 0.5  # [body weights] more than this is a contact that nobody saw, such as on a belt
@@ -54,8 +54,8 @@ def filter_reaction(
     with wrenches :math:`w_b` under Gaussian low-passes of the cutoffs :math:`f_b` and local energies :math:`E_b` of the
     bands between them. Noise of places that is white has a force whose power grows with :math:`f^4`, p = 5, so the
     highest band :math:`n`, of which nothing is kept, tells how much of the others is noise: a landing is kept to 20 Hz,
-    a quiet stance and a marker that trembles to 3.5 Hz. In frames ``calm (F,)``, and for moments, p is -1: the force
-    of soft tissue is larger at low frequencies, and no impact hides it there.
+    a quiet stance and a marker that trembles to 3.5 Hz. In frames ``calm (F,)``, and for moments, p is 0.5: the force
+    of soft tissue is as large at low frequencies, and no impact hides it there.
     """
     chosen, rate_hz = settings or ReactionSettings(), motion.rate_hz
     edges = (*chosen.bands_hz, min(chosen.noise_hz, 0.45 * rate_hz))
