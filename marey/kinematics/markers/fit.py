@@ -462,8 +462,9 @@ def _follow_paths(
     """
     from scipy.ndimage import gaussian_filter1d
 
-    paths = gaussian_filter1d(poses.rotations.continuous().wxyz, sigma, axis=0, mode="nearest")
-    paths /= np.linalg.norm(paths, axis=-1, keepdims=True)
+    wxyz = poses.rotations.continuous().wxyz
+    paths = np.asarray(gaussian_filter1d(wxyz, sigma, axis=0, mode="nearest"), dtype=np.float64)
+    paths = paths / np.linalg.norm(paths, axis=-1, keepdims=True)
     spread, roles = np.minimum(prior.spread, PATH_RAD), role_map(body)
     trunk = [roles[name] for name in TRUNK if name in roles]
     spread[trunk], spread[0] = np.minimum(spread[trunk], TRUNK_RAD), prior.spread[0]
