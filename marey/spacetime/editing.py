@@ -143,6 +143,12 @@ def edit_physically(
             edited, after, faults, displacement = kept
             break
         answer = replace(again, iterations=answer.iterations + again.iterations, history=answer.history + again.history)
+    # The same with contacts as they are seen in the edited clip: none may have come or gone
+    seen = check.detect_again(edited).report(edited).valid_fraction if physics and not faults else 1.0
+    if seen < min(before.valid_fraction, after.valid_fraction):
+        faults.append(
+            f"with contacts detected again {100 * seen:.0f} % are green, {100 * before.valid_fraction:.0f} % were"
+        )
     is_near = answer.status is SolveStatus.CONVERGED or answer.violation < REACHED_TOL
     is_reached = is_near or (bool(pins) and not keys and not faults)
     status = SolveStatus.CONVERGED if is_reached and not faults else answer.status

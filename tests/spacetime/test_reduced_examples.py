@@ -28,12 +28,10 @@ def test_feet_take_turns(name):
 
 
 STRAIGHT = "back-flip-straight"
-MISSED = pytest.mark.xfail(strict=True, reason="a joint is 3.0° beyond its limits between nodes, 2° are allowed")
-SOLVED = [pytest.param(name, marks=MISSED) if name == STRAIGHT else name for name in sorted(REDUCED_EXAMPLES)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SOLVED)
+@pytest.mark.parametrize("name", sorted(REDUCED_EXAMPLES))
 def test_every_example_converges_from_its_guess_and_holds_between_nodes(name):
     result = optimize(load_problem(problem_file(name)))
     assert result.violation < 1e-4

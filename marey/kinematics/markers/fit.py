@@ -44,6 +44,10 @@ NAMED_SHARE: Final = 0.5  # [-] of the markers that must have names before geome
 NO_HUMAN_M: Final = 0.035  # [m] markers that are farther from a body than this, on the whole, are not on one
 SMALLEST_M, LARGEST_M = 0.2, 20.0  # [m] that the markers of one frame may span
 POOR_M: Final = 0.04  # [m] a fit from names that is worse is tried without them
+PATH_S: Final = 0.03  # [s] standard deviation of the window over which the path of a joint is averaged
+PATH_RAD: Final = 0.2  # [rad] how far a joint is from there in a landing
+TRUNK_RAD: Final = 0.1  # [rad] the same of joints between pelvis, head and arms, which markers show worst
+TRUNK: Final = ("spine1", "spine2", "spine3", "neck", "head", "left_collar", "right_collar")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -180,6 +184,7 @@ def fit_markers(
     # The fitted body in all frames, and how near its sites come to the markers
     data = LabelledPoints(draft.joints[on_body], draft.points[on_body], places[:, on_body], seen[:, on_body])
     poses = _solve_all_frames(draft.body, data, draft.poses, samples, prior)
+    poses = _follow_paths(draft.body, data, poses, prior, PATH_S * markers.rate_hz)
     away = np.linalg.norm(locate_sites(draft.body, poses, data.joints, data.points) - data.places, axis=-1)
     good = data.seen & (away < SWAPPED_M)
     swapped = int((data.seen & ~good).sum())
@@ -445,6 +450,26 @@ def _solve_all_frames(
         wxyz[f] = SO3(wxyz[a]).slerp(SO3(wxyz[b]), t).wxyz
         poses = MarkerPoses(roots, SO3(wxyz))
     return poses
+
+
+def _follow_paths(
+    body: Skeleton, data: LabelledPoints, poses: MarkerPoses, prior: StandingPrior, sigma: float
+) -> MarkerPoses:
+    """Poses once more, each joint near the mean of its own path over a window of ``sigma`` frames.
+
+    A spine that is pressed together bends either way with markers as near, and frames that are solved on their own go
+    from one to the other: by a radian within a frame, and several times gravity in the centre of mass.
+    """
+    from scipy.ndimage import gaussian_filter1d
+
+    wxyz = poses.rotations.continuous().wxyz
+    paths = np.asarray(gaussian_filter1d(wxyz, sigma, axis=0, mode="nearest"), dtype=np.float64)
+    paths = paths / np.linalg.norm(paths, axis=-1, keepdims=True)
+    spread, roles = np.minimum(prior.spread, PATH_RAD), role_map(body)
+    trunk = [roles[name] for name in TRUNK if name in roles]
+    spread[trunk], spread[0] = np.minimum(spread[trunk], TRUNK_RAD), prior.spread[0]
+    near = StandingPrior(SO3(paths), spread, prior.flexion)
+    return solve_marker_poses(body, data, poses, near, steps=4, weights=np.ones(len(data.joints)))
 
 
 def _distances(draft: _Draft, places: FloatArray, seen: BoolArray) -> FloatArray:

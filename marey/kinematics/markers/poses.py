@@ -45,7 +45,7 @@ _NEUTRAL: Final = {
 class StandingPrior:
     """Where joints are when no marker says so, and how much they mind being elsewhere."""
 
-    neutral: SO3  # batch (J,)
+    neutral: SO3  # batch (J,), or (F, J) where each frame has its own
     spread: FloatArray  # (J, 3) [rad] along the axes of each joint
     flexion: FloatArray  # (J, 3) unit axes of hinges, about which they flex; zero for other joints
 
@@ -129,7 +129,8 @@ def solve_marker_poses(
     flexion = prior.flexion[used]
     is_hinge = flexion.any(axis=-1, keepdims=True)
     roots, wxyz = start.roots.copy(), start.rotations.wxyz.copy()
-    wxyz[:, idle] = prior.neutral.wxyz[idle]
+    neutral = np.broadcast_to(prior.neutral.wxyz, wxyz.shape)
+    wxyz[:, idle] = neutral[:, idle]
     for first in range(0, len(roots), CHUNK):
         rows = slice(first, first + CHUNK)
         x, q = roots[rows].copy(), wxyz[rows].copy()
@@ -141,7 +142,7 @@ def solve_marker_poses(
             sites = positions[:, data.joints] + SO3(frames.wxyz[:, data.joints]) @ data.points
             residual = np.where(seen[..., None], places - sites, 0.0)
             square = (residual**2).sum(axis=-1) / far_m**2
-            turn = (SO3(prior.neutral.wxyz[used]).inverse() @ SO3(q[:, used])).log()
+            turn = (SO3(neutral[rows][:, used]).inverse() @ SO3(q[:, used])).log()
             cost = (weights * np.log1p(square)).sum(axis=1) * (far_m / NOISE_M) ** 2
             cost += ((turn / prior.spread[used]) ** 2).sum(axis=(1, 2))
             bend = (SO3(q[:, used]).log() * flexion).sum(axis=-1, keepdims=True)

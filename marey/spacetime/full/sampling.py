@@ -23,9 +23,11 @@ from marey.spacetime.problem.supply import (
     PRESSURE,
     SolutionTrack,
     build_support,
+    build_torque_limits,
     find_contact_points,
     is_shared,
     measure_supply,
+    measure_torque_excess,
     separating_face,
 )
 
@@ -174,6 +176,7 @@ def contact_track_names(point: str) -> tuple[str, ...]:
 
 
 ALLOWED_EXCESS: Final = 0.03  # [mg], [mg m] what may be missing between frames
+ALLOWED_TORQUE: Final = 0.03  # [-] of a limit, beyond it; 5 % are allowed
 ALLOWED_PRESSURE_M: Final = 0.007  # [m] likewise of the pressure point; 10 mm are allowed
 GROSS_EXCESS: Final = 0.25  # [mg] larger residuals between the frames invalidate a motion
 SAMPLES_PER_SPAN: Final = 8
@@ -243,17 +246,26 @@ def _phase_excesses(layout: FullLayout, x: FloatArray) -> list[tuple[FloatArray,
     track = sample_track(layout, x, layout.timeline.grid(SAMPLES_PER_SPAN))
     whole = compute_aggregate(layout.figure.tree, track.q, track.qd, track.qdd, gravity=layout.problem.gravity)
     all_wrenches, com = np.asarray(whole.wrench) / layout.weight, np.asarray(whole.com)
-    found: list[tuple[FloatArray, FloatArray]] = []
+    tree, problem, found = layout.figure.tree, layout.problem, list[tuple[FloatArray, FloatArray]]()
+    # What contacts give together, and torques beyond their limits, each over what is allowed
+    shared, points = [is_shared(problem, p) for p in range(len(problem.phases))], None
+    if any(shared) or problem.has_torque_limits:
+        points = find_contact_points(tree, problem, track)
+    torques = np.zeros(len(track.times))
+    if points is not None and problem.has_torque_limits:
+        limits = build_torque_limits(tree, problem)
+        over = measure_torque_excess(tree, limits, track, points, wrench=all_wrenches, gravity=problem.gravity)
+        torques = over.max(axis=1, initial=0.0) / ALLOWED_TORQUE * ALLOWED_EXCESS
     for p, phase in enumerate(layout.timeline.phases):
         chosen = track.phases == p
         wrench, force = all_wrenches[chosen], all_wrenches[chosen, :3]
         if phase.is_flight:
             # No moment acts about the centre of mass
             excess = np.linalg.norm(wrench[:, 3:] - np.cross(com[chosen], force), axis=1)
-        elif is_shared(layout.problem, p):
-            points = find_contact_points(layout.figure.tree, layout.problem, track)
-            missing, cone, _, _ = measure_supply(all_wrenches, points, chosen)
-            excess = np.maximum(np.linalg.norm(missing, axis=1), cone)[chosen]
+        elif points is not None and shared[p]:
+            missing, cone, cop, _ = measure_supply(all_wrenches, points, chosen)
+            beside = cop[chosen] / ALLOWED_PRESSURE_M * ALLOWED_EXCESS
+            excess = np.maximum(np.maximum(np.linalg.norm(missing, axis=1), cone)[chosen], beside)
         else:
             support = build_support(phase)
             moment = wrench[:, 3:] - np.cross(support.centre, force)
@@ -266,7 +278,7 @@ def _phase_excesses(layout: FullLayout, x: FloatArray) -> list[tuple[FloatArray,
             load = force @ support.normal
             away = outside[:, pressing].max(axis=1, initial=0.0) / np.maximum(load, MIN_LOAD)
             excess = np.maximum(excess, np.where(load > MIN_LOAD, away / ALLOWED_PRESSURE_M * ALLOWED_EXCESS, 0.0))
-        found.append((track.times[chosen], excess))
+        found.append((track.times[chosen], np.maximum(excess, torques[chosen])))
     return found
 
 

@@ -113,12 +113,24 @@ def solve_full(
     options, began = options or FullOptions(), time.perf_counter()
     layout = FullLayout.from_problem(problem, FullBodyModel.from_tree(tree))
     validate_full(layout)
+    before: SQPResult | None = None
     if start is None:
+        if warm_start is None and problem.has_torque_limits:
+            # From the motion of a body of any strength: limits of torques hold a search back that begins far away
+            plain = replace(problem, strength=None, torque_limits={}, refine=0)
+            free = solve_full(plain, tree, options)
+            if free.answer.is_solved:
+                warm_start, before = motion_from_unknowns(free.layout, free.x, RATE_HZ, problem.name), free.answer
+                options = options.warm()
         start = build_guess(layout, warm_start)
     reference = start if problem.objective.reference > 0.0 else None
     programme = _build_programme(layout, start, options, reference)
     start = set_flight_unknowns(layout, programme.settle_linear_rows(start))
-    solution = FullSolution(layout, programme, start, _solve_programme(programme, start, options, began), ())
+    answer = _solve_programme(programme, start, options, began)
+    if before is not None:
+        spent = before.iterations + answer.iterations
+        answer = replace(answer, iterations=spent, history=before.history + answer.history)
+    solution = FullSolution(layout, programme, start, answer, ())
     return refine_solution(
         _solve_until_physics_holds(solution, options, reference, began), options, reference=reference, began=began
     )

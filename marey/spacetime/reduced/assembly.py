@@ -6,7 +6,7 @@ The guess has the poses at the ends and a crouched hold between them ([Safonova2
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Final
 
 import numpy as np
@@ -375,6 +375,7 @@ class ReducedProblem:
     seats: tuple[SupportPose, SupportPose]
 
 
+@lru_cache(maxsize=8)  # so that all programmes of a behaviour share the tapes of its legs
 def build_reduced_space(behaviour: BehaviourSpace) -> ReducedSpace:
     """Body, legs and poses of a behaviour, as the optimiser uses them."""
     tree = behaviour.tree

@@ -6,6 +6,7 @@ The legs of a joint tree are measured and aligned so that the closed form applie
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -74,6 +75,7 @@ class Leg:
         return sum(self.lengths)
 
 
+@lru_cache(maxsize=16)  # a tape of seven hundred operations in Python; every set of nodes asks for it
 def record_leg(leg: Leg, rounding: float = STRETCH_ROUNDING) -> JetFunction:
     r"""Angles of a leg whose foot is planted, as a function of the root, a swivel and the lift of the heel.
 

@@ -72,12 +72,13 @@ def solver_instants(
         stances = [interval for leg in (0, 1) if (interval := layout.interval_of(leg, phase)).is_stance]
         beside = [p for p in (phase - 1, phase + 1) if 0 <= p < layout.num_phases and layout.is_flight(p)]
         borders = [float(layout.edges[max(p, phase)]) for p in beside]
-        times = [*breaks, *(0.5 * (breaks[1:] + breaks[:-1])), *(t for p, t in extra if p == phase)]
-        for a, b in pairwise(breaks.tolist()):
-            middle, is_rolling = 0.5 * (a + b), False
-            for stance in stances:
-                landed = stance.phases[0] > 0 and middle < layout.edges[stance.phases[0]] + LANDING_S
-                is_rolling |= landed or find_foot_state(layout, roll, stance, middle) != FLAT
+        middles = 0.5 * (breaks[1:] + breaks[:-1])
+        times = [*breaks, *middles, *(t for p, t in extra if p == phase)]
+        rolls = np.zeros(len(middles), dtype=np.bool_)
+        for stance in stances:
+            landed = (stance.phases[0] > 0) & (middles < layout.edges[stance.phases[0]] + LANDING_S)
+            rolls |= landed | (find_foot_states(layout, roll, stance, middles) != FLAT)
+        for (a, b), is_rolling in zip(pairwise(breaks.tolist()), rolls.tolist(), strict=True):
             # Eighths beside a flight, quarters elsewhere
             near = any(abs(border - t) < SNAP_S for border in borders for t in (a, b))
             shares = (0.125, 0.25, 0.75, 0.875) if near else (0.25, 0.75)
@@ -123,12 +124,10 @@ def build_nodes(
             interval = layout.interval_of(leg, phase)
             _fill_basis(interval.curves, own, t, dimension + 6 + leg * LEG_SLOTS, coefficients, basis)
             if interval.contact is not None:
-                feet[own, leg] = [find_foot_state(layout, roll, interval, time) for time in t]
-                position = np.asarray(interval.contact.position)
-                heading = float(np.deg2rad(interval.contact.heading_deg))
-                plants[leg, own] = [
-                    pack_plant(legs[leg], position, heading, on_heel=state == ON_HEEL) for state in feet[own, leg]
-                ]
+                states = feet[own, leg] = find_foot_states(layout, roll, interval, t)
+                plant = np.asarray(interval.contact.position), float(np.deg2rad(interval.contact.heading_deg))
+                on_ball, on_heel = (pack_plant(legs[leg], *plant, on_heel=way) for way in (False, True))
+                plants[leg, own] = np.where((states == ON_HEEL)[:, None], on_heel, on_ball)
     flight = np.array([layout.is_flight(p) for p in phases])
     # Weights of Simpson's rule over the spans, exact for squares of accelerations; other instants weigh nothing
     weights = np.zeros(len(times))
@@ -142,12 +141,11 @@ def build_nodes(
     return CollocationNodes(times, phases, weights, coefficients, basis, feet, plants, flight)
 
 
-def find_foot_state(layout: ReducedLayout, roll: FootRoll, interval: LegInterval, time: float) -> int:
-    """What a planted foot does at an instant; on the border of a roll it is flat, unless it rolls all the time."""
+def find_foot_states(layout: ReducedLayout, roll: FootRoll, interval: LegInterval, times: FloatArray) -> IntArray:
+    """What a planted foot does at instants; on the border of a roll it is flat, unless it rolls all the time."""
     start, stop = find_toe_start(layout, roll, interval), find_heel_stop(layout, roll, interval)
-    if time > start + SNAP_S or start <= layout.edges[interval.phases[0]] + SNAP_S:
-        return ON_TOES
-    return ON_HEEL if time < stop - SNAP_S else FLAT
+    is_late = (times > start + SNAP_S) | (start <= layout.edges[interval.phases[0]] + SNAP_S)
+    return np.where(is_late, ON_TOES, np.where(times < stop - SNAP_S, ON_HEEL, FLAT))
 
 
 def find_toe_start(layout: ReducedLayout, roll: FootRoll, interval: LegInterval) -> float:

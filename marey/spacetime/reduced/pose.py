@@ -146,7 +146,7 @@ class PoseMap:
         # Upper body, root on the ground and free legs are linear in the unknowns
         states = y @ self._constant.transpose(0, 2, 1)  # (N, 3, D)
         states += self._rest
-        G = self._constant.copy()
+        G = self._constant.copy() if gradients else self._constant
         Gd, Gdd = np.zeros((2, count, 19, slots))
         stretch, stretch_gradient = np.zeros((count, 2)), np.zeros((count, 2, slots))
         twists, twist_gradient = np.zeros((count, 2, 8, 6)), np.zeros((count, 2, 8, 6, slots))
