@@ -45,6 +45,7 @@ NO_HUMAN_M: Final = 0.035  # [m] markers that are farther from a body than this,
 SMALLEST_M, LARGEST_M = 0.2, 20.0  # [m] that the markers of one frame may span
 POOR_M: Final = 0.04  # [m] a fit from names that is worse is tried without them
 PATH_S: Final = 0.03  # [s] standard deviation of the window over which the path of a joint is averaged
+FLIP_RADPS: Final = 10.0  # [rad/s] of a joint of the trunk: walks and runs have up to 4, spines that flip 24 to 63
 PATH_RAD: Final = 0.2  # [rad] how far a joint is from there in a landing
 TRUNK_RAD: Final = 0.1  # [rad] the same of joints between pelvis, head and arms, which markers show worst
 TRUNK: Final = ("spine1", "spine2", "spine3", "neck", "head", "left_collar", "right_collar")
@@ -184,7 +185,7 @@ def fit_markers(
     # The fitted body in all frames, and how near its sites come to the markers
     data = LabelledPoints(draft.joints[on_body], draft.points[on_body], places[:, on_body], seen[:, on_body])
     poses = _solve_all_frames(draft.body, data, draft.poses, samples, prior)
-    poses = _follow_paths(draft.body, data, poses, prior, PATH_S * markers.rate_hz)
+    poses = _follow_paths(draft.body, data, poses, prior, markers.rate_hz)
     away = np.linalg.norm(locate_sites(draft.body, poses, data.joints, data.points) - data.places, axis=-1)
     good = data.seen & (away < SWAPPED_M)
     swapped = int((data.seen & ~good).sum())
@@ -453,20 +454,23 @@ def _solve_all_frames(
 
 
 def _follow_paths(
-    body: Skeleton, data: LabelledPoints, poses: MarkerPoses, prior: StandingPrior, sigma: float
+    body: Skeleton, data: LabelledPoints, poses: MarkerPoses, prior: StandingPrior, rate_hz: float
 ) -> MarkerPoses:
-    """Poses once more, each joint near the mean of its own path over a window of ``sigma`` frames.
+    """Poses once more, each joint near the mean of its own path, where the trunk turns faster than trunks do.
 
     A spine that is pressed together bends either way with markers as near, and frames that are solved on their own go
     from one to the other: by a radian within a frame, and several times gravity in the centre of mass.
     """
     from scipy.ndimage import gaussian_filter1d
 
-    wxyz = poses.rotations.continuous().wxyz
-    paths = np.asarray(gaussian_filter1d(wxyz, sigma, axis=0, mode="nearest"), dtype=np.float64)
-    paths = paths / np.linalg.norm(paths, axis=-1, keepdims=True)
-    spread, roles = np.minimum(prior.spread, PATH_RAD), role_map(body)
+    roles, turns = role_map(body), poses.rotations.continuous()
     trunk = [roles[name] for name in TRUNK if name in roles]
+    speed = rate_hz * np.linalg.norm((turns[:-1, trunk].inverse() @ turns[1:, trunk]).log(), axis=-1)
+    if speed.max(initial=0.0) < FLIP_RADPS:
+        return poses
+    paths = np.asarray(gaussian_filter1d(turns.wxyz, PATH_S * rate_hz, axis=0, mode="nearest"), dtype=np.float64)
+    paths = paths / np.linalg.norm(paths, axis=-1, keepdims=True)
+    spread = np.minimum(prior.spread, PATH_RAD)
     spread[trunk], spread[0] = np.minimum(spread[trunk], TRUNK_RAD), prior.spread[0]
     near = StandingPrior(SO3(paths), spread, prior.flexion)
     return solve_marker_poses(body, data, poses, near, steps=4, weights=np.ones(len(data.joints)))
