@@ -54,11 +54,7 @@ def test_a_broken_walk_comes_back():
 @pytest.mark.mocap
 @pytest.mark.parametrize(
     "name",
-    [
-        "35_05",
-        pytest.param("07_03", marks=pytest.mark.xfail(strict=True, reason="a knee jerks by 26° where its heel lands")),
-        "91_42",
-    ],
+    ["35_05", "07_03", "91_42"],
 )
 def test_broken_captures_come_back(mocap, name):
     check_cleaned(load(next(mocap.rglob(f"{name}.bvh"))))

@@ -148,21 +148,24 @@ def solve_full_clip(
     last = PoseArrays(pose.root.copy(), pose.wxyz.copy(), pose.x.copy(), np.zeros((blocks, 3)))
     other = PoseArrays(pose.root.copy(), pose.wxyz.copy(), pose.x.copy(), np.zeros((blocks, 3)))
     history, vectors, wait, pause = np.zeros((0, 4)), np.zeros((joints, 3)), 0, 1
+    chain = layout.lists.chain
     for f in range(goals.targets.shape[0]):
         last.root[:], last.wxyz[:] = pose.root, pose.wxyz
         frame = Goals(goals.targets[f], goals.active[f])
         status, spent, _, cost, gradient, _ = solve_dual_steps(layout, bounds, dual, frame, pose, stop, history)
 
         # Another branch of answers is taken if it reaches all goals, or has less than half of the objective
-        if status != REACHED and pace.middle.shape[0] > 0:
+        # Goals may be met by a pose whose springs are not at rest yet: it stays on its branch
+        if status != REACHED and pace.middle.shape[0] > 0 and not evaluate_goals(layout, frame, pose)[1]:
             wait -= 1
             if wait <= 0:
                 first = cost
                 for part in NUDGE_FRACTIONS:
                     other.root[:], other.wxyz[:] = last.root, last.wxyz
-                    for j in range(1, joints):
-                        if layout.springs.mobility[j] > 0.0:
-                            interpolate_rotation(last.wxyz, pace.middle, j, part, other.wxyz)
+                    # Joints that no goal moves stay as they are
+                    for n in range(chain.shape[0]):
+                        if chain[n] > 0 and layout.springs.mobility[chain[n]] > 0.0:
+                            interpolate_rotation(last.wxyz, pace.middle, chain[n], part, other.wxyz)
                     found = solve_dual_steps(layout, bounds, dual, frame, other, stop, history)
                     spent += found[1]
                     if found[0] == REACHED or found[3] < MIN_IMPROVEMENT * cost:
