@@ -222,6 +222,7 @@ NO_REACH_M = -np.inf  # [m] only what is expected to touch has friction
 TOUCH_M = 1e-3  # [m] points that would come so near touch: they have friction
 RECOVERY = 0.5  # [m/s] a penetration is left at this speed at most
 SLIP_PART = 2.0  # [-] friction takes about mu times the normal speed that a contact stops; so much is surely enough
+STANDING = 0.005  # [m/s] a contact that slides more slowly stands: its tiny slip has no direction
 SLIDING = 0.02  # [m/s] a contact that slides faster has no anchor
 FAR_M = 0.02  # [m] an anchor that is farther away is lost
 
@@ -342,7 +343,7 @@ def write_contact_rows(
         # Tangents along the slip, and the speed that pulls a standing corner back to its anchor
         u, v, w = speeds[c, 0] - fall * n[0], speeds[c, 1] - fall * n[1], speeds[c, 2] - fall * n[2]
         slip = sqrt(u * u + v * v + w * w)
-        if slip > SLIDING:
+        if slip > STANDING:
             axes[0, 0], axes[0, 1], axes[0, 2] = u / slip, v / slip, w / slip
         else:
             # A point that stands: fixed directions. Those of its tiny slip change from step to step, as would forces
