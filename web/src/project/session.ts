@@ -177,9 +177,9 @@ export class Session {
 
   /** Keep the coloured stretches of a report for a motion. */
   takeVerdict(hash: string, report: Record<string, unknown>): void {
-    const spans = (report.bands as { start_s: number; stop_s: number; level: Band["spans"][number]["level"]; words: string }[] | undefined) ?? [];
+    const spans = (report.spans as { start_s: number; stop_s: number; status: Band["spans"][number]["level"]; words: string }[] | undefined) ?? [];
     if (spans.length === 0) return;
-    this.verdicts.set(hash, [{ name: "validity", spans: spans.map(({ words, ...span }) => ({ ...span, text: words })) }]);
+    this.verdicts.set(hash, [{ name: "validity", spans: spans.map(({ start_s, stop_s, status, words }) => ({ start_s, stop_s, level: status, text: words })) }]);
     if (hash === this.mainHash.peek()) this.bands.value = this.verdicts.get(hash)!;
   }
 

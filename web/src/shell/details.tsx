@@ -1,6 +1,6 @@
 /** Details of the selected motion: facts, what the reader decided, its recipe, layers and edits. */
 
-import type { TakeEntry } from "../protocol/messages.gen";
+import type { LayerEntry, TakeEntry } from "../protocol/messages.gen";
 import { readable } from "../tools/fields";
 import { show } from "../tools/results";
 import { freshId } from "./commands";
@@ -33,6 +33,23 @@ export function DetailsPanel() {
       )}
       {take !== undefined && <TakeDetails id={item.id} take={take} />}
     </div>
+  );
+}
+
+/** Joints that a layer may move; all where none is chosen. */
+function LayerMask({ take, layer: { id, name, mask } }: { take: string; layer: LayerEntry }) {
+  const { session } = useStudio();
+  const flip = (joint: string): void => {
+    const chosen = mask.includes(joint) ? mask.filter((each) => each !== joint) : [...mask, joint];
+    void session.change("set_layer", { take, layer: id, mask: chosen });
+  };
+  return (
+    <details class="more mask">
+      <summary><Icon name="chevron" size={14} />Moves {mask.length === 0 ? "all joints" : `${mask.length} joint${mask.length === 1 ? "" : "s"}`}</summary>
+      <div class="segments" role="group" aria-label={`Mask of ${name}`}>
+        {(session.main.value?.joints ?? []).map((joint) => <button type="button" key={joint} aria-pressed={mask.includes(joint)} onClick={() => flip(joint)}>{joint.replaceAll("_", " ")}</button>)}
+      </div>
+    </details>
   );
 }
 
@@ -75,6 +92,7 @@ function TakeDetails({ id, take }: { id: string; take: TakeEntry }) {
             <span class="muted num">{layer.keys.length} keys</span>
             <input type="range" style={{ width: "74px" }} aria-label={`Weight of ${layer.name}`} title={`Weight ${layer.weight.toFixed(2)}`} min={0} max={1} step={0.05} value={layer.weight} onChange={(event) => void session.change("set_layer", { take: id, layer: layer.id, weight: Number(event.currentTarget.value) })} />
             <button type="button" class="quiet small" title="Remove" aria-label={`Remove ${layer.name}`} onClick={() => void session.change("remove_layer", { take: id, layer: layer.id })}><Icon name="trash" size={14} /></button>
+            <LayerMask take={id} layer={layer} />
           </li>
         ))}
         {take.layers.length === 0 && <li class="note">Keys of the pose tool go into a layer on top of the capture.</li>}

@@ -1,7 +1,7 @@
 /** Rows of what is selected, and what dragging them sends: the timeline's side of the document. */
 
 import { effect, signal } from "@preact/signals";
-import { type Channel, evaluate } from "../curves/channel";
+import { type Channel, evaluate, valueAt } from "../curves/channel";
 import type { StoredClip } from "../project/clips";
 import { remembered } from "../project/memory";
 import type { KeyEntry, LayerEntry, TakeEntry } from "../protocol/messages.gen";
@@ -10,7 +10,9 @@ import {
 } from "../timeline";
 import { DragChannel } from "../tools/drag";
 import { asSketch } from "../tools/path/sketch";
+import { settingsToSend } from "../tools/panel";
 import { PLOTS } from "../tools/plot";
+import { releaseWhenMade } from "../tools/pose/pose";
 import { PoseBuffer } from "../viewer/pose";
 import { newTake } from "./commands";
 import type { Studio } from "./context";
@@ -40,6 +42,7 @@ export function mountTimeline(studio: Studio, host: HTMLElement): () => void {
   const sampled = signal<CurveRow | null>(null);
   let asked = ""; // which samples are shown or on their way
   let contact: DragChannel | null = null;
+  let pull: DragChannel | null = null;
   let nudges = new Map<string, Map<number, { dtS: number; values: Triple }>>();
 
   const take = (): string | null => {
@@ -48,6 +51,7 @@ export function mountTimeline(studio: Studio, host: HTMLElement): () => void {
   };
   const sortedMarkers = () => [...(session.project.peek()?.timeline.markers ?? [])].sort((a, b) => a.time_s - b.time_s);
   const sortedStrips = () => [...(session.project.peek()?.timeline.strips ?? [])].sort((a, b) => a.start_s - b.start_s);
+  const offerTake = (fix: string): void => session.toast("info", "A clip stays as it was captured", fix, { label: "New take", run: () => void newTake(studio) });
   /** Places in their layers of picked keys; one key may be picked in several rows. */
   const groupByLayer = (picked: Iterable<readonly [string, Int32Array]>): Map<string, number[]> => {
     const all = new Map<string, Set<number>>();
@@ -90,9 +94,8 @@ export function mountTimeline(studio: Studio, host: HTMLElement): () => void {
       const to_s = edge === "start" ? [timeS, from_s[1]] : [from_s[0], timeS];
       if (phase === "begin") {
         const motion = take();
-        if (motion === null) {
-          session.toast("info", "A clip stays as it was captured", "Contacts are edited in a take of it", { label: "New take", run: () => void newTake(studio) });
-        } else {
+        if (motion === null) offerTake("Contacts are edited in a take of it");
+        else {
           session.pause();
           contact = new DragChannel(session, "contacts", { motion, point: row.id.split("/").at(-1)!, from_s }, ({ arrays, facts }) => {
             if (arrays.roots === undefined) return;
@@ -136,6 +139,29 @@ export function mountTimeline(studio: Studio, host: HTMLElement): () => void {
       const { [AXES[channel]]: _, ...others } = key.slope ?? {};
       const own = Number.isNaN(slope) ? {} : { [AXES[channel]]: slope / track.unit };
       void session.change("set_keys", { take: motion, layer: track.layer, keys: [{ ...key, slope: { ...others, ...own } }] });
+    },
+    onCurvePull: ({ id, channels }, channel, time_s, dv, phase) => {
+      const [motion, clip, what] = [take(), session.main.peek(), id.replace("samples/", "")];
+      const tool = session.tools.peek().find((each) => each.id === "pose");
+      const value = valueAt(channels[channel], time_s) + dv;
+      if (clip === null || tool === undefined || PLOTS[what] !== undefined) return refresh();
+      // A way of a joint is pulled in the world, a coordinate of the pose space in deviations
+      const target = what === "pose space" ? null : channels.slice(0, 3).map((each, k) => (k === channel ? value : valueAt(each, time_s)));
+      const args = target === null ? { mode: channel, deviations: Math.min(Math.max(value, -3), 3) } : { joint: what === "root" ? clip.joints[0] : session.joint.peek(), target };
+      if (phase === "begin") {
+        if (motion === null) offerTake("Curves are edited in a take of it");
+        else pull = new DragChannel(session, "pose", { ...settingsToSend(studio, tool), motion, time_s }, ({ arrays }) => {
+          studio.viewport.peek()?.hold({ roots: arrays.pose_root as Float32Array, rotations: arrays.pose_rotations as Float32Array });
+        });
+      }
+      if (phase === "end") pull?.end(args);
+      else if (phase === "cancel") pull?.cancel();
+      else pull?.move(args);
+      if (phase !== "end" && phase !== "cancel") return;
+      const viewport = studio.viewport.peek();
+      if (pull !== null && viewport !== null) releaseWhenMade(viewport, session);
+      else refresh();
+      pull = null;
     },
     onAddKey: (row, timeS) => {
       const [motion, track] = [take(), tracks.get(row.id)];

@@ -1,6 +1,6 @@
 /** Drags on the timeline: each shows a preview of its row and tells the page of it; Escape gives the old row back. */
 
-import { moveCurveKeys, setSlope } from "../curves/channel";
+import { keyCurve, moveCurveKeys, setSlope, valueAt } from "../curves/channel";
 import type { TimeAxis } from "./axis";
 import { dragStrip, limitShift, moveEdge, setKeyTimes, snapCandidates, snapTime, type StripDrag } from "./edits";
 import type { Phase, TimelineEvents } from "./events";
@@ -64,6 +64,10 @@ export class Drags {
       this.view.select({ keys: new Map(), item: { row: row.id, index: hit.index, edge: null } });
       const part: StripDrag = hit.part !== "item" ? hit.part : hit.edge === null ? "move" : `trim-${hit.edge}`;
       if (events.onStrip) return this.dragStrip(hit.row, row, hit.index, part, event);
+    }
+    if (hit.part === "empty" && row?.kind === "curve" && events.onCurvePull) {
+      const pull = this.pullCurve(row, hit.row, event);
+      if (pull !== null) return pull;
     }
     if (hit.part === "empty" && canSelect && (row?.kind === "keys" || row?.kind === "curve")) return this.dragBox(event);
     return this.scrub(event);
@@ -286,6 +290,27 @@ export class Drags {
       () => {},
       () => tell(Number.NaN, "end"),
     );
+  }
+
+  /** Pull a sampled curve at the pointer's time; the playhead goes there, and the page shows what follows. */
+  private pullCurve(row: CurveRow, at: number, event: PointerEvent): Drag | null {
+    const { axis, layout, model, events } = this.view;
+    const values = this.view.valueAxis(row).at(layout.top(at));
+    const timeS = Math.min(Math.max(Math.round(axis.toSeconds(event.offsetX) * model.rateHz) / model.rateHz, 0), model.durationS);
+    const gaps = row.channels.map((channel) => (channel.samples === null ? Infinity : Math.abs(values.toPixels(valueAt(channel, timeS)) - event.offsetY)));
+    const channel = gaps.indexOf(Math.min(...gaps));
+    if (!(gaps[channel] <= SNAP_PX)) return null;
+    this.view.change({ playheadS: timeS });
+    events.onScrub?.(timeS, "end");
+    const tell = (dv: number, phase: Phase): void => {
+      const own = row.channels[channel];
+      const held = valueAt(own, timeS) + dv;
+      // Where the curve will go through, until the motion has been made
+      const mark = { ...own, samples: null, keys: keyCurve(Float64Array.of(timeS), Float64Array.of(held)) };
+      this.preview(at, phase === "cancel" ? row : { ...row, channels: [...row.channels, mark] });
+      events.onCurvePull!(row, channel, timeS, dv, phase);
+    };
+    return this.track(event, (_x, y, _isFree, phase) => tell(phase === "cancel" ? 0 : (event.offsetY - y) / values.pixelsPerUnit, phase), () => this.preview(at, row));
   }
 
   /** Move the selected keys of all rows from what they were, and tell of it. */

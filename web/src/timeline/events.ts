@@ -14,6 +14,8 @@ export interface TimelineEvents {
   onCurveKey?(row: CurveRow, channel: number, keys: Int32Array, dtS: number, dv: number, phase: Phase): void;
   /** A slope by its tangent; NaN leaves it to the neighbours again. */
   onCurveSlope?(row: CurveRow, channel: number, key: number, slope: number, phase: Phase): void;
+  /** A sampled curve pulled up or down at one time, by so much of its unit. */
+  onCurvePull?(row: CurveRow, channel: number, timeS: number, dv: number, phase: Phase): void;
   onEvent?(row: EventRow, index: number, timeS: number, phase: Phase): void;
   onAddKey?(row: KeyRow | CurveRow | EventRow, timeS: number): void;
   onDelete?(selection: Selection): void;

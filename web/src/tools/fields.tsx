@@ -206,6 +206,7 @@ function TableControl(props: ControlProps) {
   const { session } = useStudio();
   const rows = Array.isArray(value) ? (value as Record<string, unknown>[]) : [];
   const columns = parameter.shape === "rows" ? parameter.columns.filter(({ name }) => name !== "*") : [];
+  if (parameter.shape === "map" && parameter.choices.length > 0) return <MapControl {...props} />;
   if (columns.length === 0) return <DataControl {...props} />;
   const known: Record<string, unknown> = { time_s: session.playheadS.peek(), at_s: session.playheadS.peek(), start_s: session.playheadS.peek(), motion: session.selected.peek()?.id, joint: session.joint.peek() };
   const change = (at: number, name: string, next: unknown): void => onChange(rows.map((row, i) => (i === at ? Object.fromEntries(Object.entries({ ...row, [name]: next }).filter(([, each]) => each !== null)) : row)));
@@ -218,6 +219,30 @@ function TableControl(props: ControlProps) {
         </fieldset>
       ))}
       <button type="button" class="button" onClick={() => onChange([...rows, Object.fromEntries(columns.flatMap(({ name }) => (known[name] == null ? [] : [[name, known[name]]])))])}><Icon name="plus" size={14} />Add</button>
+    </div>
+  );
+}
+
+/** A value for each name that is chosen, such as the joint of a role. */
+function MapControl({ parameter, value, onChange }: ControlProps) {
+  const given = (value ?? {}) as Record<string, unknown>;
+  const put = (name: string, next: unknown): void => {
+    const { [name]: _, ...others } = given;
+    const all = next === undefined ? others : { ...given, [name]: next };
+    onChange(Object.keys(all).length === 0 ? null : all);
+  };
+  return (
+    <div class="cards">
+      {Object.entries(given).map(([name, each]) => (
+        <div class="pair go" key={name}>
+          <Field parameter={{ ...parameter.columns[0], name }} value={each} onChange={(next) => put(name, next)} />
+          <button type="button" class="quiet small" aria-label={`Remove ${name}`} onClick={() => put(name, undefined)}><Icon name="trash" size={13} /></button>
+        </div>
+      ))}
+      <select class="control" aria-label={`Add to ${readable(parameter.name).toLowerCase()}`} value="" onChange={(event) => put(event.currentTarget.value, null)}>
+        <option value="">Add…</option>
+        {parameter.choices.filter((name) => !(name in given)).map((name) => <option key={name} value={name}>{name.replaceAll("_", " ")}</option>)}
+      </select>
     </div>
   );
 }

@@ -62,6 +62,7 @@ const PAUSE_MS = 200; // after the last letter
 function LibraryPart({ studio }: ToolPartProps) {
   const { session } = studio;
   const words = useSignal("");
+  const tags = useSignal("");
   const rows = useSignal<Row[] | null>(null);
   const loading = useSignal<string | null>(null);
   const ask = async (args: Record<string, unknown>): Promise<Found> => ((await session.tryAsk("library", args))?.value ?? {}) as Found;
@@ -79,7 +80,7 @@ function LibraryPart({ studio }: ToolPartProps) {
   };
   const keep = async (): Promise<void> => {
     const item = session.selected.peek();
-    const { table } = await ask({ action: "add", motion: item?.id });
+    const { table } = await ask({ action: "add", motion: item?.id, tags: tags.value });
     if (table === undefined) return;
     rows.value = table;
     session.toast("good", "The selected motion is in your library");
@@ -87,8 +88,11 @@ function LibraryPart({ studio }: ToolPartProps) {
   return (
     <>
       <div class="fields">
-        <div class="pair go">
+        <div>
           <input class="control" type="search" placeholder="Words, tags" aria-label="Search the library" value={words.value} onInput={(event) => (words.value = event.currentTarget.value)} />
+        </div>
+        <div class="pair go">
+          <input class="control" type="text" placeholder="Tags, with commas between" aria-label="Tags of what is kept" value={tags.value} onInput={(event) => (tags.value = event.currentTarget.value)} />
           <button type="button" class="button" disabled={session.selected.value === null} title="Keep the selected motion in the library" onClick={() => void keep()}>Keep</button>
         </div>
       </div>
@@ -98,7 +102,7 @@ function LibraryPart({ studio }: ToolPartProps) {
             <button type="button" class="pick tall" title="Add to the project" disabled={loading.value !== null} onClick={() => void load(row)}>
               {loading.value === row.id ? <Icon name="loop" size={16} /> : <Thumbnail session={session} clip={row.id} />}
               <span class="grow cut">{row.name}</span>
-              <span class="muted num">{row.duration_s === undefined ? (row.tags ?? []).join(", ") : `${row.duration_s.toFixed(1)} s`}</span>
+              <span class="muted num cut">{[(row.tags ?? []).join(", "), row.duration_s === undefined ? "" : `${row.duration_s.toFixed(1)} s`].filter(Boolean).join(" · ")}</span>
             </button>
           </li>
         ))}

@@ -100,7 +100,7 @@ function effectorHandles(toolId: string, place: (joint: string, viewport: Viewpo
 }
 
 /** The dragged pose stands until the document shows it. */
-function releaseWhenMade(viewport: Viewport, session: Session): void {
+export function releaseWhenMade(viewport: Viewport, session: Session): void {
   const before = session.mainHash.peek();
   let stop = (): void => {};
   const release = (): void => {

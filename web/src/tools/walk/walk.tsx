@@ -27,7 +27,7 @@ interface WalkFacts {
 
 /** What the last frame of a walk told. */
 const facts = signal<WalkFacts | null>(null);
-const styles = signal<string[]>([]);
+const styles = signal<{ style: string; label: string }[]>([]);
 let drive = new Drive();
 
 function begin(session: Session, viewport: Viewport, settings: Record<string, unknown>): void {
@@ -106,7 +106,7 @@ function WalkPart({ studio, tool }: ToolPartProps) {
   useEffect(() => {
     if (styles.peek().length > 0) return;
     session.ask("styles", {}).then(({ value }) => {
-      styles.value = ((value as { table?: { style: string }[] }).table ?? []).map(({ style }) => style);
+      styles.value = (value as { table?: { style: string; label: string }[] }).table ?? [];
     }, () => {});
   }, []);
   // Sliders steer as well
@@ -123,8 +123,8 @@ function WalkPart({ studio, tool }: ToolPartProps) {
   const styleChoice = styles.value.length > 0 && (
     <label class="field">
       <span class="label">Style</span>
-      <select class="control" value={String(style || styles.value[0])} onChange={(event) => changeSetting(studio, tool.id, "style", event.currentTarget.value)}>
-        {styles.value.map((name) => <option key={name} value={name}>{name.replaceAll("_", " ")}</option>)}
+      <select class="control" value={String(style || styles.value[0].style)} onChange={(event) => changeSetting(studio, tool.id, "style", event.currentTarget.value)}>
+        {styles.value.map(({ style: name, label }) => <option key={name} value={name}>{label}</option>)}
       </select>
     </label>
   );
