@@ -33,8 +33,10 @@ def _list_clips(context: ToolContext, settings: Settings) -> ToolResult:
     from marey.io import clips, load
 
     path = context.file(str(settings["file"] or ""))
-    names = () if Path(path).suffix.lower() in MARKER_SUFFIXES else clips(path)
-    joints = list(load(path, clip=names[0] if names else None).skeleton.names) if settings["joints"] else []
+    if Path(path).suffix.lower() in MARKER_SUFFIXES:
+        return ToolResult(text="markers", report={"clips": [], "joints": []})
+    names = clips(path)
+    joints = list(load(path, clip=names[0] if names else None).skeleton.names)
     return ToolResult(text=f"{len(names)} clips", report={"clips": list(names), "joints": joints})
 
 
@@ -251,7 +253,7 @@ TOOLS: Final = (
         ), "i",
     ),
     Tool("contents", "Contents", "", "Clips and joints of an uploaded file.", "ask", _list_clips,
-         (Parameter("file", "file", help="The file."), Parameter("joints", "bool", False, help="Joints too."))),
+         (Parameter("file", "file", help="The file."),)),
     Tool(
         "library", "Library", "File", "Search clips by words, tags, behaviour and speed; keep your own.", "ask",
         _library,

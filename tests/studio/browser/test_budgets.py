@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from oracles.rigs import write_character
+
+import marey
 
 pytestmark = pytest.mark.browser
 
@@ -85,22 +88,83 @@ def test_the_first_paint_comes_within_two_seconds(tab):
 
 
 @pytest.mark.timing
-def test_a_body_plays_at_the_rate_of_the_display(tab):
-    frames, draws = tab.page.evaluate("""async () => {
+@pytest.mark.parametrize("body", ["plain", "skinned"])
+def test_a_body_plays_at_the_rate_of_the_display_with_the_server_stopped(start_studio, open_page, tmp_path, body):
+    studio = start_studio()
+    tab = open_page(studio.address, scale=0.1)
+    if body == "skinned":
+        write_character(tmp_path / "someone.glb")
+        marey.save(marey.samples.walk(), tmp_path / "walk.glb", onto=tmp_path / "someone.glb")
+        with tab.page.expect_file_chooser() as chooser:
+            tab.page.get_by_role("button", name="Import files").click()
+        chooser.value.set_files(tmp_path / "walk.glb")
+        tab.wait("mareyStudio.viewport.value.cast.main?.look.skin !== undefined")
+    assert tab.get("mareyStudio.viewport.value.cast.main.look.skin !== undefined") == (body == "skinned")
+    tab.wait("mareyStudio.session.clips.loaded(mareyStudio.session.mainHash.value) === 1")
+    studio.stop()
+    tab.wait("mareyStudio.session.link.value !== 'open'")
+    frames, draws, moved_s = tab.page.evaluate("""async () => {
       const { session, viewport } = mareyStudio;
+      session.rangeS.value = null;
+      session.seek(0);
+      session.isLooping.value = true;
       session.play();
       await new Promise(requestAnimationFrame);
       viewport.value.draws = 0;
-      const began = performance.now();
+      const began = performance.now(), from = session.playheadS.value;
       let frames = 0;
       for (; performance.now() - began < 2000; frames++) await new Promise(requestAnimationFrame);
       session.pause();
-      return [frames, viewport.value.draws];
+      return [frames, viewport.value.draws, session.playheadS.value - from];
     }""")
     work = np.array(tab.get(WORK))
     # One picture for each frame that the display offers, and work that leaves room in a frame of 60 Hz
-    assert frames > 10 and abs(draws - frames) <= 1
+    assert frames > 10 and abs(draws - frames) <= 1 and moved_s > 1.0
     assert np.percentile(work, 95) < 1000 / 60, work
+    assert tab.errors == []
+
+
+@pytest.mark.timing
+@pytest.mark.slow
+def test_150_000_frames_that_the_server_sends_are_scrubbed_by_the_pointer(start_studio, open_page, tmp_path):
+    """The whole way: a file of 42 minutes is imported, and its blocks come while the pointer goes to and fro."""
+    walk = marey.samples.walk()
+    frames = np.arange(150_000) % walk.num_frames
+    long = marey.Motion(walk.skeleton, 60.0, walk.root_positions[frames], walk.rotations[frames])
+    marey.save(long, tmp_path / "long.npz")
+    tab = open_page(start_studio().address, scale=0.1)
+    with tab.page.expect_file_chooser() as chooser:
+        tab.page.get_by_role("button", name="Import files").click()
+    chooser.value.set_files(tmp_path / "long.npz")
+    tab.wait("mareyStudio.session.main.value?.numFrames === 150000", 300.0)
+    box = tab.page.get_by_role("slider", name="Time").bounding_box()
+    # What the page itself does in one turn of its loop, drawing by software left out
+    tab.page.evaluate("""() => {
+      const { session, viewport } = mareyStudio, view = viewport.value;
+      window.turns = [];
+      view.stage.renderer.setAnimationLoop((now) => {
+        const began = performance.now();
+        view.tick(now);
+        window.turns.push(performance.now() - began);
+      });
+      const render = view.stage.render.bind(view.stage);
+      view.stage.render = (isDraft) => { const b = performance.now(); render(isDraft); window.drawnMs = performance.now() - b; };
+      const receive = session.receive.bind(session);
+      session.receive = (m) => { const b = performance.now(); receive(m); window.turns.push(performance.now() - b); };
+    }""")
+    mouse = tab.page.mouse
+    rng = np.random.default_rng(5)
+    mouse.move(box["x"] + 300, box["y"] + 10)
+    mouse.down()
+    shares = rng.uniform(0.1, 0.95, 60)
+    for share in shares:
+        mouse.move(box["x"] + 112 + share * (box["width"] - 130), box["y"] + 10)
+        tab.page.wait_for_timeout(30)
+    mouse.up()
+    assert 0.05 < tab.get("mareyStudio.session.playheadS.value") / 2500 < 1.0
+    tab.wait("mareyStudio.session.clips.blocks.has(mareyStudio.session.mainHash.value, mareyStudio.session.playheadS.value * 60)")
+    work = np.array(tab.get(WORK))
+    assert work.size > 5 and work.max() < 50.0, work
 
 
 @pytest.mark.timing

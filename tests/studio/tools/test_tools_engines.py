@@ -14,7 +14,7 @@ from oracles.stiff_walk import make_stiff_walk
 from scipy.spatial import ConvexHull
 
 from marey import samples
-from marey.base import InputError, UnknownNameError
+from marey.base import InputError, MareyError, UnknownNameError
 from marey.dynamics import Body, check_validity, make_overlay
 from marey.graph import SearchSolution
 from marey.lie import SO3
@@ -116,6 +116,24 @@ def test_a_jump_flies_as_long_as_gravity_says(run: Any) -> None:
     peak = int(com[:, 1].argmax())
     fall = np.diff(com[peak - 3 : peak + 4, 1], n=2) * made.motion.rate_hz**2
     assert fall.mean() == pytest.approx(-9.81, abs=1.0)
+
+
+def test_a_pose_of_the_timeline_is_met_by_a_shipped_problem(run: Any, context: Any, walk: Motion) -> None:
+    wanted = samples.walk()[60]
+    session = context(motions={"whole": samples.walk()})
+    row = {"phase": "land", "at": 1.0, "motion": "whole", "at_s": 1.0}
+    made = run("problem", session, problem="jump-1.0", poses=[row], iterations=60)
+    plain = run("problem", session, problem="jump-1.0", iterations=60)
+
+    def away(motion: Motion) -> float:
+        # Of joints about the root, whichever way the body faces
+        last = motion[motion.num_frames - 1]
+        there, here = (np.sort(pose.joint_positions()[:, 1] - pose.root_position[1]) for pose in (wanted, last))
+        return float(np.abs(there[:8] - here[:8]).mean())
+
+    assert away(made.motion) < away(plain.motion)
+    with pytest.raises(MareyError, match="phase"):
+        run("problem", session, problem="jump-1.0", poses=[row | {"phase": "nowhere"}], iterations=1)
 
 
 def test_a_problem_of_ones_own_is_solved(run: Any) -> None:
