@@ -39,6 +39,9 @@ from marey.simulate import Push, Simulator
 from marey.studio.tools.clips import MOTION
 
 MODES: Final = 24  # of the pose space that a followed clip moves in; fewer leave too little to balance with
+MOST_DRAWN: Final = 2000  # frames of muscles over a clip
+MUSCLE_M: Final = 0.0002  # [m/sqrt(N)] half the thickness of a drawn muscle
+POWER: Final = Parameter("power", "float", 2.0, "", 2.0, 10.0, help="Exponent of the cost; 3 is fatigue.")
 PUSH_COLUMNS: Final = (
     Parameter("joint", "joint", is_required=True),
     Parameter("force_n", "points", None, "N", is_required=True),
@@ -218,6 +221,19 @@ def _estimate(context: ToolContext, settings: Settings) -> ToolResult:
     )  # fmt: skip
 
 
+def _draw_muscles(context: ToolContext, settings: Settings) -> ToolResult:
+    """Lines of the muscles over a clip: ends of their pieces ``(F, S, 2, 3)`` [m], how much each works ``(F, S)``."""
+    track = estimate_activations(need_motion(context, settings), power=settings["power"])
+    few = slice(None, None, 1 + track.motion.num_frames // MOST_DRAWN)
+    lines = [np.stack([line[few, :-1], line[few, 1:]], axis=2) for line in track.geometry.points]
+    owners = np.repeat(np.arange(len(lines)), [line.shape[1] for line in lines])
+    radii = MUSCLE_M * np.sqrt([track.muscles[m].largest_force_n for m in owners])
+    arrays = {"lines": np.concatenate(lines, axis=1), "work": track.activations[few][:, owners], "radii": radii}
+    rate_hz = track.motion.rate_hz / few.step
+    text = f"{len(track.names)} muscles give {track.torque_fraction:.0%} of the torque"
+    return ToolResult(text=text, report={"rate_hz": rate_hz}, arrays=arrays)
+
+
 _DEFAULTS: Final = SimulationSettings()
 _SCENE: Final = (
     Parameter("scene", "choice", "biceps-arm", choices=scene_names(), help="Shipped scene."),
@@ -279,6 +295,7 @@ TOOLS: Final = (
     Tool(
         "muscles", "Muscles of a clip", "Muscle", "Estimate the muscle activations behind a motion.", "job",
         _estimate,
-        (MOTION, Parameter("power", "float", 2.0, "", 2.0, 10.0, help="Exponent of the cost; 3 is fatigue.")),
+        (MOTION, POWER),
     ),
+    Tool("muscle_lines", "Muscle lines", "", "Muscles over a clip, to draw.", "ask", _draw_muscles, (MOTION, POWER)),
 )  # fmt: skip

@@ -14,7 +14,7 @@ export interface FieldProps {
   onChange: (value: unknown) => void;
 }
 
-const UNITS: Record<string, string> = { per_s: "1/s", n_m: "N/m", m_s2: "m/s²", mps: "m/s", s: "s", ms: "ms", m: "m", mm: "mm", cm: "cm", hz: "Hz", kg: "kg", n: "N", deg: "°" };
+const UNITS: Record<string, string> = { per_s: "1/s", n_m: "N/m", m_s2: "m/s²", mps2: "m/s²", m_s: "m/s", mps: "m/s", s: "s", ms: "ms", m: "m", mm: "mm", cm: "cm", hz: "Hz", kg: "kg", n: "N", deg: "°" };
 const UNIT = new RegExp(`_(${Object.keys(UNITS).join("|")})$`);
 
 /** "max_iterations" as people read it: without "is", and without units, which stand beside it. */

@@ -9,6 +9,7 @@ const PATIENCE_MS = 30_000; // for the take of a session that was kept
 /** The tool whose session runs. */
 export const running = signal<string | null>(null);
 let channel: string | null = null;
+const isHeld = signal(false);
 
 /** Begin a session unless one runs; tells whether it began. */
 export function beginLive(session: Session, tool: string, settings: Record<string, unknown>, show: (frame: LiveFrame) => void): boolean {
@@ -17,6 +18,7 @@ export function beginLive(session: Session, tool: string, settings: Record<strin
   channel = session.openChannel(show);
   session.sendDrag(channel, "begin", tool, settings);
   running.value = tool;
+  isHeld.value = false;
   return true;
 }
 
@@ -42,6 +44,16 @@ export function endLive(session: Session, viewport: Viewport, isKept: boolean): 
     session.seek(0);
   });
   setTimeout(() => stop(), PATIENCE_MS);
+}
+
+/** Hold the time of a session, and let it go on by one frame. */
+export function LiveTime({ session }: { session: Session }) {
+  return (
+    <>
+      <button type="button" role="switch" aria-checked={isHeld.value} onClick={() => steer(session, { pause: (isHeld.value = !isHeld.peek()) })}>Hold</button>
+      <button type="button" disabled={!isHeld.value} onClick={() => steer(session, { single_step: true })}>One frame</button>
+    </>
+  );
 }
 
 export function LiveEnd({ session, viewport }: { session: Session; viewport: Viewport }) {

@@ -8,7 +8,7 @@ import { Icon } from "../../shell/icons";
 import { discard } from "../../viewer/stage";
 import { readable, unitOf } from "../fields";
 import { extensions, type HandleFactory, type ToolPartProps } from "../handles";
-import { beginLive, endLive, LiveEnd, pressLive, running, steer } from "../live";
+import { beginLive, endLive, LiveEnd, LiveTime, pressLive, running, steer } from "../live";
 import { settingsToSend } from "../panel";
 import { LivePlot, PLOTS, Trace } from "../plot";
 import { show as showValue } from "../results";
@@ -19,6 +19,10 @@ let trace = new Trace();
 /** Frames of the soft body as they came, and the one that is shown again after the end. */
 const film: LiveFrame[] = [];
 const FILM_FRAMES = 2400; // 40 s
+const FORCE_M_PER_N = 1 / 900;
+/** How a figure is pushed, and what is thrown at it. */
+const blow = signal({ part: "chest", heading_deg: 0, force_n: 200, duration_s: 0.2, speed_m_s: 8, mass_kg: 2 });
+const PARTS = ["chest", "head", "pelvis", "left_hand", "right_hand", "left_foot", "right_foot"];
 const replayAt = signal<number | null>(null);
 let draw: (frame: LiveFrame) => void = () => {};
 
@@ -44,6 +48,15 @@ const simulateHandles: HandleFactory = (viewport, session) => {
   rope.frustumCulled = false;
   rope.visible = false;
   viewport.scene.add(balls, rope);
+  // Forces on the figure, its centre of mass and what carries it
+  const marks = new THREE.Group();
+  const mass = new THREE.Mesh(new THREE.SphereGeometry(0.03, 16, 12), new THREE.MeshBasicMaterial({ color: "#ffb454", depthTest: false, transparent: true }));
+  const support = new THREE.LineLoop(new THREE.BufferGeometry(), new THREE.LineBasicMaterial({ color: "#ffb454", depthTest: false, transparent: true }));
+  const arrows: THREE.ArrowHelper[] = [];
+  support.frustumCulled = false;
+  marks.add(mass, support);
+  marks.visible = false;
+  viewport.scene.add(marks);
   const [start, hand] = [new THREE.Vector3(), new THREE.Vector3()];
   let grip = -1;
   const matrix = new THREE.Matrix4();
@@ -54,6 +67,20 @@ const simulateHandles: HandleFactory = (viewport, session) => {
     balls.count = Math.min(32, places.length / 3);
     for (let i = 0; i < balls.count; i++) balls.setMatrixAt(i, matrix.makeTranslation(places[3 * i], places[3 * i + 1], places[3 * i + 2]));
     balls.instanceMatrix.needsUpdate = true;
+    marks.visible = true;
+    mass.position.fromArray(arrays.com as Float32Array);
+    support.geometry.setAttribute("position", new THREE.BufferAttribute(arrays.support as Float32Array, 3));
+    const forces = (arrays.forces as Float32Array | undefined) ?? new Float32Array(0);
+    while (arrows.length < forces.length / 6) marks.add(arrows[arrows.push(new THREE.ArrowHelper(undefined, undefined, 1, "#4cc38a")) - 1]);
+    arrows.forEach((arrow, k) => {
+      const force = new THREE.Vector3().fromArray(forces, 6 * k + 3);
+      const length = k < forces.length / 6 ? force.length() * FORCE_M_PER_N : 0;
+      arrow.visible = length > 0.01;
+      if (!arrow.visible) return;
+      arrow.position.fromArray(forces, 6 * k);
+      arrow.setDirection(force.normalize());
+      arrow.setLength(length, Math.min(0.1, 0.3 * length), Math.min(0.06, 0.2 * length));
+    });
   };
   return {
     pointerDown(hit) {
@@ -78,6 +105,7 @@ const simulateHandles: HandleFactory = (viewport, session) => {
       this.pointerUp?.(null as never);
     },
     update() {
+      marks.visible &&= running.peek() === "simulate";
       rope.visible = grip >= 0;
       const joints = viewport.jointPositions;
       if (grip >= 0 && joints !== null) rope.geometry.setFromPoints([new THREE.Vector3().fromArray(joints, 3 * grip), hand]);
@@ -86,7 +114,9 @@ const simulateHandles: HandleFactory = (viewport, session) => {
     cursor: (hit) => (running.peek() === "simulate" && hit.joint !== null ? "grab" : ""),
     dispose() {
       endLive(session, viewport, true);
-      discard(balls, rope);
+      for (const arrow of arrows) arrow.dispose();
+      marks.removeFromParent();
+      discard(balls, rope, mass, support);
     },
   };
 };
@@ -103,13 +133,30 @@ function SimulatePart({ studio, tool }: ToolPartProps) {
       </div>
     );
   }
+  const { part, ...numbers } = blow.value;
+  const { heading_deg, force_n, duration_s, speed_m_s, mass_kg } = numbers;
   return (
     <div class="fields">
       <div class="segments">
-        <button type="button" onClick={() => steer(session, { push: {} })}>Push</button>
-        <button type="button" onClick={() => steer(session, { throw: {} })}>Throw a ball</button>
+        <button type="button" onClick={() => steer(session, { push: { part, heading_deg, force_n, duration_s } })}>Push</button>
+        <button type="button" onClick={() => steer(session, { throw: { part, heading_deg, speed_m_s, mass_kg } })}>Throw a ball</button>
         <button type="button" onClick={() => steer(session, { restart: true })}>Restart</button>
+        <LiveTime session={session} />
       </div>
+      <details class="more">
+        <summary><Icon name="chevron" size={14} />How hard, and where</summary>
+        <div class="fields">
+          <select class="control" aria-label="Part of the body" value={part} onChange={(event) => (blow.value = { ...blow.value, part: event.currentTarget.value })}>
+            {PARTS.map((name) => <option key={name} value={name}>{name.replaceAll("_", " ")}</option>)}
+          </select>
+          {Object.entries(numbers).map(([name, value]) => (
+            <label class="pair" key={name}>
+              <span class="muted">{readable(name)} [{unitOf(name)}]</span>
+              <input class="control num" type="number" step="any" value={String(value)} onChange={(event) => (blow.value = { ...blow.value, [name]: Number(event.currentTarget.value) })} />
+            </label>
+          ))}
+        </div>
+      </details>
       <LivePlot trace={trace} quantities={PLOTS} ticks={() => facts.value} />
       <LiveFacts names={["time_s", "words", "margin_m", "step_ms"]} />
       <LiveEnd session={session} viewport={viewport} />
@@ -259,5 +306,73 @@ function LiveFacts({ names }: { names: string[] }) {
   );
 }
 
+/** Muscles over a clip: a rod for each piece of their lines, from pale to red as they work. */
+const shownMuscles = signal<{ hash: string; lines: Float32Array; work: Float32Array; radii: Float32Array; rateHz: number } | null>(null);
+
+const muscleLines: HandleFactory = (viewport, session) => {
+  let rods: THREE.InstancedMesh | null = null;
+  const [matrix, turn, size, a, b, up, colour] = [new THREE.Matrix4(), new THREE.Quaternion(), new THREE.Vector3(), new THREE.Vector3(), new THREE.Vector3(), new THREE.Vector3(0, 1, 0), new THREE.Color()];
+  const stop = shownMuscles.subscribe((found) => {
+    if (rods !== null) discard(rods);
+    rods = found === null ? null : new THREE.InstancedMesh(new THREE.CylinderGeometry(1, 1, 1, 8), new THREE.MeshBasicMaterial({ depthTest: false, transparent: true, opacity: 0.85 }), found.radii.length);
+    if (rods !== null) {
+      rods.frustumCulled = false;
+      rods.renderOrder = 9;
+      viewport.scene.add(rods);
+    }
+    viewport.requestDraw();
+  });
+  return {
+    update(timeS) {
+      const found = shownMuscles.peek();
+      if (rods === null || found === null) return;
+      rods.visible = found.hash === session.mainHash.peek();
+      const count = found.radii.length;
+      const frame = Math.min(Math.max(Math.round(timeS * found.rateHz), 0), found.work.length / count - 1);
+      for (let k = 0; k < count; k++) {
+        a.fromArray(found.lines, 6 * (frame * count + k));
+        b.fromArray(found.lines, 6 * (frame * count + k) + 3);
+        size.set(found.radii[k], Math.max(a.distanceTo(b), 1e-6), found.radii[k]);
+        turn.setFromUnitVectors(up, b.clone().sub(a).normalize());
+        rods.setMatrixAt(k, matrix.compose(a.add(b).multiplyScalar(0.5), turn, size));
+        rods.setColorAt(k, colour.copy(PASSIVE).lerp(RED, Math.sqrt(found.work[frame * count + k])));
+      }
+      rods.instanceMatrix.needsUpdate = true;
+      if (rods.instanceColor !== null) rods.instanceColor.needsUpdate = true;
+    },
+    dispose() {
+      stop();
+      shownMuscles.value = null;
+      if (rods !== null) discard(rods);
+      viewport.requestDraw();
+    },
+  };
+};
+
+function MusclesPart({ studio, tool }: ToolPartProps) {
+  const { session } = studio;
+  const isAsking = useSignal(false);
+  const isShown = shownMuscles.value?.hash === session.mainHash.value && shownMuscles.value !== null;
+  const show = async (): Promise<void> => {
+    const hash = session.mainHash.peek();
+    if (isShown || hash === null) {
+      shownMuscles.value = null;
+      return;
+    }
+    isAsking.value = true;
+    const found = await session.tryAsk("muscle_lines", { ...settingsToSend(studio, tool), motion: hash });
+    isAsking.value = false;
+    if (found === null) return;
+    const { lines, work, radii } = found.arrays as Record<string, Float32Array>;
+    shownMuscles.value = { hash, lines, work, radii, rateHz: (found.value as { report: { rate_hz: number } }).report.rate_hz };
+  };
+  return (
+    <div class="fields">
+      <button type="button" class="button wide" aria-pressed={isShown} disabled={session.main.value === null || isAsking.value} onClick={() => void show()}><Icon name="muscles" size={15} /> {isAsking.value ? "Working…" : isShown ? "Hide the muscles" : "Show them on the body"}</button>
+    </div>
+  );
+}
+
+extensions.set("muscles", { handles: muscleLines, View: MusclesPart });
 extensions.set("simulate", { handles: simulateHandles, View: SimulatePart, hides: ["time_s", "commands", "seconds"] });
 extensions.set("muscle", { handles: muscleHandles, View: MusclePart });

@@ -7,13 +7,15 @@ import type { Session } from "../../project/session";
 import { chooseFiles } from "../../shell/files";
 import { Icon } from "../../shell/icons";
 import { cssColour } from "../../shell/theme";
+import { Body, PALETTES } from "../../viewer/body";
 import { discard } from "../../viewer/stage";
 import type { Viewport } from "../../viewport/viewport";
 import { extensions, type HandleFactory, type ToolPartProps } from "../handles";
-import { beginLive, endLive, LiveEnd, pressLive, running, steer } from "../live";
+import { beginLive, endLive, LiveEnd, LiveTime, pressLive, running, steer } from "../live";
 import { changeSetting, settingsOf, settingsToSend } from "../panel";
 import { Drive, type Pad } from "./drive";
 
+const NOWHERE = new THREE.Vector3();
 const JOINTS = 22; // of the walkers' skeleton
 
 interface WalkFacts {
@@ -23,10 +25,15 @@ interface WalkFacts {
   footprints: [side: string, x: number, y: number, z: number, heading: number][];
   obstacles: { label: string }[];
   remarks: string[];
+  characters: string[];
+  selected: string;
 }
 
 /** What the last frame of a walk told. */
 const facts = signal<WalkFacts | null>(null);
+/** The walkers that are not driven, as poses. */
+const NONE: Float32Array = new Float32Array(0);
+const others = signal({ roots: NONE, rotations: NONE });
 const styles = signal<{ style: string; label: string }[]>([]);
 let drive = new Drive();
 
@@ -39,6 +46,7 @@ function begin(session: Session, viewport: Viewport, settings: Record<string, un
   drive = new Drive(Number(settings.speed ?? 0));
   const hasBegun = beginLive(session, "walk", settings, ({ arrays, facts: told }) => {
     viewport.hold({ roots: arrays.pose_root as Float32Array, rotations: arrays.pose_rotations as Float32Array });
+    others.value = { roots: (arrays.other_roots ?? NONE) as Float32Array, rotations: (arrays.other_rotations ?? NONE) as Float32Array };
     facts.value = told as unknown as WalkFacts;
   });
   if (!hasBegun) return;
@@ -82,6 +90,21 @@ const makeHandles: HandleFactory = (viewport, session) => {
     if (prints.instanceColor !== null) prints.instanceColor.needsUpdate = true;
     viewport.requestDraw();
   });
+  const bodies: Body[] = [];
+  const stopOthers = others.subscribe(({ roots, rotations }) => {
+    const main = viewport.cast.main;
+    while (main !== undefined && main.clip.joints.length === JOINTS && bodies.length < roots.length / 3) {
+      const body = new Body(main.clip, PALETTES[(bodies.length + 1) % PALETTES.length]);
+      bodies.push(body);
+      viewport.scene.add(body.mesh);
+    }
+    bodies.forEach((body, k) => {
+      body.mesh.visible = k < roots.length / 3;
+      if (!body.mesh.visible) return;
+      body.pose.take(roots.subarray(3 * k, 3 * k + 3), rotations.subarray(4 * JOINTS * k, 4 * JOINTS * (k + 1)));
+      body.place(NOWHERE);
+    });
+  });
   const hearing = new AbortController();
   window.addEventListener("keyup", (event) => void drive.press(event.key, false), hearing);
   window.addEventListener("blur", () => drive.release(), hearing);
@@ -95,6 +118,12 @@ const makeHandles: HandleFactory = (viewport, session) => {
       facts.value = null;
       hearing.abort();
       stop();
+      stopOthers();
+      others.value = { roots: NONE, rotations: NONE };
+      for (const body of bodies) {
+        viewport.scene.remove(body.mesh);
+        body.dispose();
+      }
       discard(prints);
     },
   };
@@ -149,7 +178,14 @@ function WalkPart({ studio, tool }: ToolPartProps) {
       <div class="segments">
         {[0.5, 0.8, 1.1].map((length_m) => <button type="button" key={length_m} onClick={() => steer(session, { jump: { length_m } })}>Jump {length_m} m</button>)}
         <button type="button" onClick={() => steer(session, { obstacle: true })}>Obstacle ahead</button>
+        <button type="button" onClick={() => steer(session, { cancel_jump: true })}>No jump</button>
         {(told?.obstacles.length ?? 0) > 0 && <button type="button" onClick={() => steer(session, { clear_obstacles: true })}>Clear {told!.obstacles.length}</button>}
+      </div>
+      <div class="segments" role="radiogroup" aria-label="Who is driven">
+        {(told?.characters ?? []).map((name) => <button type="button" key={name} role="radio" aria-checked={name === told!.selected} onClick={() => steer(session, { select: name })}>{name}</button>)}
+        <button type="button" onClick={() => steer(session, { add: true })}>Add a walker</button>
+        {(told?.characters.length ?? 0) > 1 && <button type="button" onClick={() => steer(session, { remove: true })}>Remove</button>}
+        <LiveTime session={session} />
       </div>
       {(told?.remarks.length ?? 0) > 0 && <p class="note" style={{ margin: 0 }}>{told!.remarks.at(-1)}</p>}
       <LiveEnd session={session} viewport={viewport} />
