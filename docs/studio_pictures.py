@@ -171,7 +171,7 @@ def show_between(desk: Desk, tool: str) -> None:
 
 def show_repair(desk: Desk, tool: str) -> None:
     """A repaired range as a ghost."""
-    desk.see("(s.rangeS.value = [0.2, 1.2], 1)")
+    desk.see("(s.rangeS.value = [7.3, 7.9], 1)")
     desk.page.get_by_role("button", name="From the timeline").click()
     desk.run(tool)
 
@@ -199,13 +199,14 @@ TAKES = {
     "clean": FEET_SLIDE,
     "hold": FEET_SLIDE,
     "measure": FEET_SLIDE,
-    "repair": FEET_SLIDE,
+    "repair": "walk-and-run",
     "physics": "walk-and-run",
 }
 SHOWN: dict[str, Callable[[Desk, str], None]] = {
     "pose": show_pose, "edit": show_pose, "contacts": show_contacts, "footprints": show_footprints, "walk": show_walk,
     "physics": show_physics, "simulate": show_simulate, "muscle": show_muscle, "between": show_between,
-    "repair": show_repair, "strips": show_strips, "measure": show_measure, "muscles": show_muscles, "import": look, "library": look,
+    "repair": show_repair, "strips": show_strips, "measure": show_measure, "muscles": show_muscles,
+    "import": look, "library": look,
     "accept": look, "bake": look, "reach": look, "problem": look,
 }  # fmt: skip
 

@@ -132,6 +132,10 @@ def test_the_tab_key_comes_to_every_control_and_shows_where_it_is(tab, tool) -> 
     set_tool(tab, None)
 
 
+WIDE = """() => [...document.querySelectorAll('.panel')].filter(e => e.scrollWidth > e.clientWidth + 1)
+  .map(e => e.id)"""
+
+
 @pytest.mark.parametrize("size", [(1280, 720), (1440, 900)])
 def test_nothing_is_cut_off_or_out_of_reach(studio, open_page, size) -> None:
     tab = open_page(studio.address, size=size)
@@ -145,6 +149,7 @@ def test_nothing_is_cut_off_or_out_of_reach(studio, open_page, size) -> None:
             "document.documentElement.scrollWidth <= innerWidth && document.documentElement.scrollHeight <= innerHeight"
         )
         assert tab.page.evaluate(beyond) == [], tool
+        assert tab.page.evaluate(WIDE) == [], tool
         main = tab.page.locator(".run .button.main, .tool .button.main").first
         if main.count():
             # The tool's own button is seen without scrolling, and nothing lies over it

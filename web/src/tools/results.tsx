@@ -16,7 +16,7 @@ export function Results({ result }: { result: JobResult }) {
       {table !== undefined && table.length > 0 && <DataTable rows={table} />}
       {facts.length > 0 && (
         <table class="facts">
-          <tbody>{facts.map(([name, value]) => <tr key={name}><td>{readable(name)}</td><td class="n">{show(value)} {unitOf(name)}</td></tr>)}</tbody>
+          <tbody>{facts.map(([name, value]) => <tr key={name}><td>{readable(name)}</td><td class={typeof value === "string" ? "" : "n"}>{show(value)} {unitOf(name)}</td></tr>)}</tbody>
         </table>
       )}
       {files?.map((file) => (

@@ -106,13 +106,17 @@ const makeHandles: HandleFactory = (viewport, session) => {
     });
   });
   const hearing = new AbortController();
+  // Keys drive wherever the focus is, but in a field
+  window.addEventListener("keydown", (event) => {
+    const isField = event.target instanceof HTMLElement && event.target.matches("input, select, textarea");
+    if (running.peek() !== "walk" || event.ctrlKey || event.metaKey || isField) return;
+    if (!pressLive(session, viewport, event) && !drive.press(event.key, true)) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  }, { capture: true, signal: hearing.signal });
   window.addEventListener("keyup", (event) => void drive.press(event.key, false), hearing);
   window.addEventListener("blur", () => drive.release(), hearing);
   return {
-    key(event) {
-      if (running.peek() !== "walk" || event.ctrlKey || event.metaKey) return false;
-      return pressLive(session, viewport, event) || drive.press(event.key, true);
-    },
     dispose() {
       endLive(session, viewport, true);
       facts.value = null;
