@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { applyPatches, shownHash, sourceHash } from "../src/project/document";
 import { BLOCK_FRAMES, BlockCache } from "../src/protocol/blocks";
 import { decodeFrame, encodeFrame } from "../src/protocol/frame";
-import type { ProjectDocument, ServerMessage } from "../src/protocol/messages.gen";
+import type { ProjectDocument, ServerMessage } from "../build/messages";
 import { Socket, type Wire } from "../src/protocol/socket";
 import { keyName } from "../src/shell/commands";
 import { matchScore } from "../src/shell/dialogs";

@@ -2,7 +2,7 @@
 
 import { signal, type Signal } from "@preact/signals";
 import { BLOCK_FRAMES, BlockCache } from "../protocol/blocks";
-import type { BlockMessage, ClipMessage } from "../protocol/messages.gen";
+import type { BlockMessage, ClipMessage } from "../../build/messages";
 import { type Clip, type ClipFacts, describeClip, readCapsules } from "../viewer/clip";
 
 export interface ClipHeader extends ClipFacts {

@@ -2,9 +2,8 @@
 
 import { batch, computed, effect, signal, untracked } from "@preact/signals";
 import type {
-  AnswerMessage, ClientMessage, Commands, FrameMessage, JobMessage, ProjectDocument, ServerMessage, ToolDescription,
-} from "../protocol/messages.gen";
-import { VERSION } from "../protocol/messages.gen";
+  AnswerMessage, ClientMessage, Commands, FrameMessage, JobMessage, ProjectDocument, ProtocolVersion, ServerMessage, ToolDescription,
+} from "../../build/messages";
 import { type Link, Socket, type Wire } from "../protocol/socket";
 import type { Band } from "../viewer/clip";
 import { Clock } from "../viewer/clock";
@@ -12,6 +11,7 @@ import { ClipStore, type StoredClip } from "./clips";
 import { applyPatches, type Item, shownHash, sourceHash } from "./document";
 import { recall, remembered, store } from "./memory";
 
+const VERSION: ProtocolVersion = 2;
 const JUDGE_MS = 700; // after a motion has been chosen
 
 /** The way of one solution of a search, on the ground. */

@@ -1,7 +1,7 @@
 /** Binary frames of the socket: uint32 header length, msgpack header, padding to 8 bytes, raw little-endian arrays. */
 
 import { decode, encode } from "@msgpack/msgpack";
-import type { ClientMessage, ServerMessage } from "./messages.gen";
+import type { ClientMessage, ServerMessage } from "../../build/messages";
 
 const KINDS = { f4: Float32Array, i4: Int32Array, u1: Uint8Array } as const;
 const ALIGN = 8;

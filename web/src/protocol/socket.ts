@@ -1,7 +1,7 @@
 /** One socket to the server: hello, reconnection with growing pauses, and a fresh hello after a gap in the sequence. */
 
 import { decodeFrame, encodeFrame } from "./frame";
-import type { ClientMessage, HelloMessage, ServerMessage } from "./messages.gen";
+import type { ClientMessage, HelloMessage, ServerMessage } from "../../build/messages";
 
 export type Link = "connecting" | "open" | "lost";
 

@@ -1,6 +1,6 @@
 /** Details of the selected motion: facts, what the reader decided, its recipe, layers and edits. */
 
-import type { LayerEntry, TakeEntry } from "../protocol/messages.gen";
+import type { LayerEntry, TakeEntry } from "../../build/messages";
 import { readable } from "../tools/fields";
 import { show } from "../tools/results";
 import { freshId } from "./commands";

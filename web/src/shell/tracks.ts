@@ -4,7 +4,7 @@ import { effect, signal } from "@preact/signals";
 import { type Channel, evaluate, valueAt } from "../curves/channel";
 import type { StoredClip } from "../project/clips";
 import { remembered } from "../project/memory";
-import type { KeyEntry, LayerEntry, TakeEntry } from "../protocol/messages.gen";
+import type { KeyEntry, LayerEntry, TakeEntry } from "../../build/messages";
 import {
   clipRows, type CurveRow, eventRow, keyedChannels, keyRow, type Row, sampledChannels, type Selection, type Strip, stripRow, stripStop, Timeline, type TimelineEvents,
 } from "../timeline";

@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useId } from "preact/hooks";
-import type { ParameterDescription } from "../protocol/messages.gen";
+import type { ParameterDescription } from "../../build/messages";
 import { useStudio } from "../shell/context";
 import { upload } from "../shell/files";
 import { Icon } from "../shell/icons";

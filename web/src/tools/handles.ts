@@ -3,7 +3,7 @@
 import type { ComponentType } from "preact";
 import type * as THREE from "three";
 import type { Session } from "../project/session";
-import type { ToolDescription } from "../protocol/messages.gen";
+import type { ToolDescription } from "../../build/messages";
 import type { Studio } from "../shell/context";
 import type { Viewport } from "../viewport/viewport";
 

@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import type { Job, JobResult } from "../project/session";
-import type { ParameterDescription, ToolDescription } from "../protocol/messages.gen";
+import type { ParameterDescription, ToolDescription } from "../../build/messages";
 import { GROUPS, openTool, type Studio, useStudio } from "../shell/context";
 import { Icon } from "../shell/icons";
 import { Field } from "./fields";

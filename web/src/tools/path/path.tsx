@@ -5,7 +5,7 @@ import { useEffect } from "preact/hooks";
 import * as THREE from "three";
 import { applyPatches } from "../../project/document";
 import type { Session, Way } from "../../project/session";
-import type { DocumentPatch } from "../../protocol/messages.gen";
+import type { DocumentPatch } from "../../../build/messages";
 import { chooseFiles } from "../../shell/files";
 import { Icon } from "../../shell/icons";
 import { cssColour } from "../../shell/theme";

@@ -1,6 +1,6 @@
 /** The sketch as a tree, its handles on the ground, and what moving, adding and removing them changes. Nothing here draws. */
 
-import type { DocumentPatch } from "../../protocol/messages.gen";
+import type { DocumentPatch } from "../../../build/messages";
 
 export type Point2 = [x: number, z: number];
 export type Point3 = [x: number, y: number, z: number];
