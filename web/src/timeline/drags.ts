@@ -1,13 +1,12 @@
 /** Drags on the timeline: each shows a preview of its row and tells the page of it; Escape gives the old row back. */
 
-import { keyCurve, moveCurveKeys, setSlope, valueAt } from "../curves/channel";
+import { keyCurve, lowerBound, moveCurveKeys, moveTimes, setSlope, valueAt } from "../curves/channel";
 import type { TimeAxis } from "./axis";
-import { dragStrip, limitShift, moveEdge, setKeyTimes, snapCandidates, snapTime, type StripDrag } from "./edits";
-import type { Phase, TimelineEvents } from "./events";
+import { dragStrip, limitShift, moveEdge, snapCandidates, snapTime, type StripDrag } from "./edits";
 import { boxSelect, type Hit, keyList, type Layout, type Scene, type ValueAxis } from "./layout";
 import {
-  type ContactRow, type CurveRow, type Edge, type EventRow, type KeyRow, lowerBound, NOTHING, type Row, type Selection, type Strip, type StripRow,
-  stripStop, type TimelineModel,
+  type ContactRow, type CurveRow, type Edge, type EventRow, type KeyRow, NOTHING, type Phase, type Row, type Selection, type Strip, type StripRow,
+  stripStop, type TimelineEvents, type TimelineModel,
 } from "./model";
 
 const SNAP_PX = 7;
@@ -32,7 +31,6 @@ export interface DragView {
   keepValues(row: CurveRow, like: CurveRow): void;
   change(change: Partial<TimelineModel>): void;
   redraw(): void;
-  select(selection: Selection): void;
   setRange(range: [number, number] | null): void;
   focusRow(row: number): void;
 }
@@ -46,7 +44,7 @@ export class Drags {
   begin(hit: Hit, event: PointerEvent): Drag {
     const { events, model } = this.view;
     const row = "row" in hit ? model.rows[hit.row] : null;
-    const canSelect = events.onSelect ?? events.onKeyMove ?? events.onCurveKey ?? events.onDelete;
+    const canSelect = events.onKeyMove ?? events.onCurveKey ?? events.onDelete;
     if (hit.part === "range" && events.onRange) return this.dragRange(hit.edge, event);
     if (hit.part === "bar") return this.dragBar(event);
     if (hit.part === "label") {
@@ -57,11 +55,11 @@ export class Drags {
     if (hit.part === "key" && canSelect) return this.dragKeys(hit, event);
     if (hit.part === "item" && row?.kind === "contacts") {
       if (hit.edge !== null && events.onContactEdge) return this.dragEdge(hit.row, row, hit.index, hit.edge, event);
-      this.view.select({ keys: new Map(), item: { row: row.id, index: hit.index, edge: null } });
+      this.view.change({ selection: { keys: new Map(), item: { row: row.id, index: hit.index, edge: null } } });
     }
     if (hit.part === "item" && row?.kind === "events" && events.onEvent) return this.dragEvent(hit.row, row, hit.index, event);
     if ((hit.part === "item" || hit.part === "blend" || hit.part === "loop") && row?.kind === "strips") {
-      this.view.select({ keys: new Map(), item: { row: row.id, index: hit.index, edge: null } });
+      this.view.change({ selection: { keys: new Map(), item: { row: row.id, index: hit.index, edge: null } } });
       const part: StripDrag = hit.part !== "item" ? hit.part : hit.edge === null ? "move" : `trim-${hit.edge}`;
       if (events.onStrip) return this.dragStrip(hit.row, row, hit.index, part, event);
     }
@@ -117,7 +115,7 @@ export class Drags {
       this.view.events.onScrub?.(timeS, phase);
     };
     let last = event.offsetX;
-    if (this.view.model.selection.keys.size > 0 || this.view.model.selection.item !== null) this.view.select(NOTHING);
+    if (this.view.model.selection.keys.size > 0 || this.view.model.selection.item !== null) this.view.change({ selection: NOTHING });
     seek(last, "begin");
     return { pointer: event.pointerId, move: (x) => seek((last = x), "move"), end: () => seek(last, "end"), cancel: () => seek(last, "end") };
   }
@@ -161,7 +159,7 @@ export class Drags {
   private dragEdge(index: number, old: ContactRow, run: number, edge: Edge, event: PointerEvent): Drag {
     const was = (edge === "start" ? old.starts : old.stops)[run];
     const snap = this.snapper((row, timeS) => row.id === old.id && timeS === was);
-    this.view.select({ keys: new Map(), item: { row: old.id, index: run, edge } });
+    this.view.change({ selection: { keys: new Map(), item: { row: old.id, index: run, edge } } });
     const grabS = this.view.axis.toSeconds(event.offsetX) - was;
     return this.track(
       event,
@@ -181,7 +179,7 @@ export class Drags {
 
   private dragEvent(index: number, old: EventRow, which: number, event: PointerEvent): Drag {
     const snap = this.snapper((row, timeS) => row.id === old.id && timeS === old.times[which]);
-    this.view.select({ keys: new Map(), item: { row: old.id, index: which, edge: null } });
+    this.view.change({ selection: { keys: new Map(), item: { row: old.id, index: which, edge: null } } });
     return this.track(
       event,
       (x, _, isFree, phase) => {
@@ -238,11 +236,11 @@ export class Drags {
     if (isAdding || !wasChosen) {
       const keys = new Map(isAdding ? before.keys : []);
       keys.set(list, Int32Array.from(isAdding ? chosen : [hit.index]).sort());
-      this.view.select({ keys, item: null });
+      this.view.change({ selection: { keys, item: null } });
     }
     const only = { keys: new Map([[list, Int32Array.of(hit.index)]]), item: null };
     const click = (): void => {
-      if (wasChosen && !isAdding) this.view.select(only);
+      if (wasChosen && !isAdding) this.view.change({ selection: only });
     };
     const { rows, selection } = this.view.model;
     const times = row.kind === "keys" ? row.times : row.channels[hit.channel].keys!.times;
@@ -262,8 +260,7 @@ export class Drags {
         this.shift(rows, selection, dtS, dv, phase);
       },
       () => {
-        this.view.change({ rows });
-        this.view.select(selection);
+        this.view.change({ rows, selection });
       },
       click,
     );
@@ -333,9 +330,9 @@ export class Drags {
       for (const [keys, times, channel] of listsOf(row)) {
         if (row.kind === "keys") {
           moves.push({ row, keys });
-          const edit = setKeyTimes(row, { selected: keys, times: Float64Array.from(keys, (key) => times[key] + dt) });
-          kept.set(keyList(row), edit.inverse.selected);
-          now = edit.row;
+          const moved = moveTimes(times, keys, dt);
+          kept.set(keyList(row), moved.selected);
+          now = { ...row, times: moved.times };
         } else if (now.kind === "curve") {
           const moved = moveCurveKeys(now.channels[channel].keys!, keys, dt, dv);
           kept.set(keyList(row, channel), moved.selected);
@@ -361,13 +358,13 @@ export class Drags {
         const found = boxSelect(this.view.state(), x0, y0, x, y);
         const keys = new Map(base);
         for (const [list, indices] of found) keys.set(list, Int32Array.from(new Set([...(base.get(list) ?? []), ...indices])).sort());
-        if (phase === "end") return this.view.select({ keys, item: null });
+        if (phase === "end") return this.view.change({ selection: { keys, item: null } });
         // The selection is told once, at the end
         this.view.change({ selection: { keys, item: null } });
       },
-      () => this.view.select(selection),
+      () => this.view.change({ selection }),
       () => {
-        this.view.select(NOTHING);
+        this.view.change({ selection: NOTHING });
         this.scrub(event).end();
       },
     );

@@ -1,16 +1,30 @@
 /** Draws the rows and the ruler on a canvas. Only what is visible is found and drawn; dense keys become bars. */
 
-import { drawCurves, drawReadout } from "../curves/draw";
-import type { TimeAxis } from "./axis";
-import { BAR_PX, keyList, RULER_PX, rowHeight, type Scene } from "./layout";
+import { type Channel, type CurveKeys, evaluate, lowerBound, type Pyramid, valueAt } from "../curves/channel";
+import { decimalsOf, roundStep, type TimeAxis } from "./axis";
+import { BAR_PX, keyList, RULER_PX, rowHeight, type Scene, tangentEnd, type ValueAxis } from "./layout";
 import {
-  type BandRow, type ContactRow, countWithin, type EventRow, type KeyRow, lowerBound, type Row, type Selection, type StripRow, stripStop,
+  type BandRow, type ContactRow, countWithin, type CurveRow, type EventRow, type KeyRow, type Row, type Selection, type StripRow, stripStop,
   type TimelineModel, visibleRuns,
 } from "./model";
-import type { Theme } from "./theme";
+
+/** A page or the studio hands its colours in, so that both themes come from one place. */
+export const COLOURS = ["bg", "panel", "ink", "muted", "line", "accent", "good", "warn", "bad", "left", "right"] as const;
+export type Theme = Record<(typeof COLOURS)[number], string>;
+
+export const LIGHT: Theme = {
+  bg: "#f4f5f6", panel: "#ffffff", ink: "#22262a", muted: "#5d656d", line: "#d3d8dc", accent: "#1f6fbf",
+  good: "#4f9d69", warn: "#d9a441", bad: "#c8452f", left: "#6d9bc8", right: "#e0a76f",
+};
+
+export const DARK: Theme = {
+  bg: "#22262a", panel: "#2b3036", ink: "#e8eaec", muted: "#a3abb3", line: "#3b4249", accent: "#5aa9f0",
+  good: "#5fb37c", warn: "#dfb156", bad: "#e0614b", left: "#7fabd6", right: "#e6b07c",
+};
 
 const BUCKET_PX = 8; // keys nearer than this become a bar
 const KEY_PX = 4.5; // half the width of a key's diamond
+export const FONT = "11px system-ui, sans-serif";
 const LEVEL_COLOURS = ["good", "warn", "bad"] as const;
 
 /** Texts shortened to a width, found once. */
@@ -49,10 +63,10 @@ export function drawPicture(c: CanvasRenderingContext2D, picture: Picture): void
   const { widthPx } = axis;
   c.fillStyle = theme.bg;
   c.fillRect(0, 0, widthPx, layout.heightPx);
-  c.font = theme.font ?? "11px system-ui, sans-serif";
+  c.font = FONT;
   c.textBaseline = "middle";
   c.textAlign = "left";
-  const ruler = axis.ruler(model.rateHz, model.unit);
+  const ruler = axis.ruler(model.rateHz);
   // Lines at the marks lie behind the rows
   c.fillStyle = theme.line;
   forMarks(axis, ruler.markS, (x) => c.fillRect(Math.round(x), RULER_PX, 1, layout.heightPx - RULER_PX - BAR_PX));
@@ -83,7 +97,7 @@ export function drawPicture(c: CanvasRenderingContext2D, picture: Picture): void
   c.fillStyle = theme.panel;
   c.fillRect(0, 0, widthPx, RULER_PX);
   c.fillStyle = theme.muted;
-  c.fillText(model.unit === "frames" ? "frames" : "time", 8, RULER_PX / 2);
+  c.fillText("time", 8, RULER_PX / 2);
   c.fillStyle = theme.muted;
   forMarks(axis, ruler.tickS, (x) => c.fillRect(Math.round(x), RULER_PX - 4, 1, 4));
   forMarks(axis, ruler.markS, (x, mark) => {
@@ -138,7 +152,7 @@ export function drawOverlay(c: CanvasRenderingContext2D, picture: Picture, box: 
     c.lineWidth = 1;
     c.strokeRect(x + 0.5, y + 0.5, w, h);
   }
-  c.font = theme.font ?? "11px system-ui, sans-serif";
+  c.font = FONT;
   c.textBaseline = "middle";
   for (const [index, row] of layout.rows.entries()) {
     if (row.kind !== "curve" || layout.top(index) < RULER_PX || layout.top(index) > bottom) continue;
@@ -350,5 +364,128 @@ function drawBars(c: CanvasRenderingContext2D, { axis, layout, theme }: Picture)
     c.globalAlpha = 0.6;
     c.fillRect(axis.widthPx - 4, RULER_PX + (layout.scrollPx / allPx) * viewPx, 3, Math.max(16, (viewPx / allPx) * viewPx));
     c.globalAlpha = 1;
+  }
+}
+
+/** Sampled channels as envelopes of least and greatest a pixel, keyed ones as lines with their keys. */
+export function drawCurves(c: CanvasRenderingContext2D, row: CurveRow, axis: TimeAxis, values: ValueAxis, theme: Theme, selection: Selection): void {
+  drawGrid(c, row, axis, values, theme);
+  c.beginPath();
+  c.rect(axis.leftPx, values.topPx, axis.widthPx - axis.leftPx, values.heightPx);
+  c.clip();
+  row.channels.forEach((channel, index) => {
+    if (channel.samples !== null) drawSamples(c, channel.samples, axis, values, theme[channel.colour], channel.keys === null);
+    if (channel.keys !== null) drawCurveKeys(c, channel, axis, values, theme, selection.keys.get(keyList(row, index)));
+  });
+}
+
+/** Where the playhead crosses the curves: a dot on each, and its value behind its name. */
+export function drawReadout(c: CanvasRenderingContext2D, row: CurveRow, axis: TimeAxis, values: ValueAxis, theme: Theme, timeS: number): void {
+  let x = axis.leftPx + 8;
+  const digits = values.high - values.low < 20 ? 2 : 0;
+  for (const channel of row.channels) {
+    const value = valueAt(channel, timeS);
+    c.fillStyle = theme[channel.colour];
+    c.beginPath();
+    c.arc(axis.toPixels(timeS), values.toPixels(value), 3, 0, 2 * Math.PI);
+    c.fill();
+    c.fillText(value.toFixed(digits), x, values.topPx + 22);
+    x += nameWidth(c, channel);
+  }
+}
+
+/** Room for a name, and for the value below it. */
+function nameWidth(c: CanvasRenderingContext2D, { name }: Channel): number {
+  return Math.max(46, c.measureText(name).width + 10);
+}
+
+function drawGrid(c: CanvasRenderingContext2D, row: CurveRow, axis: TimeAxis, values: ValueAxis, theme: Theme): void {
+  const least = 26 / values.pixelsPerUnit;
+  const step = roundStep(least);
+  const decimals = decimalsOf(step);
+  for (let mark = Math.ceil(values.low / step); mark * step <= values.high; mark++) {
+    const y = Math.round(values.toPixels(mark * step));
+    c.fillStyle = theme.line;
+    c.fillRect(axis.leftPx, y, axis.widthPx - axis.leftPx, mark === 0 ? 1.5 : 0.75);
+    if (y < values.topPx + 7 || y > values.topPx + values.heightPx - 6) continue;
+    c.fillStyle = theme.muted;
+    c.textAlign = "right";
+    c.fillText((mark * step).toFixed(decimals), axis.leftPx - 5, y);
+    c.textAlign = "left";
+  }
+  // The names stand in the row, each in its colour
+  let x = axis.leftPx + 8;
+  for (const channel of row.channels) {
+    c.fillStyle = theme[channel.colour];
+    c.fillText(channel.name, x, values.topPx + 9);
+    x += nameWidth(c, channel);
+  }
+}
+
+function drawSamples(c: CanvasRenderingContext2D, samples: Pyramid, axis: TimeAxis, values: ValueAxis, colour: string, isAlone: boolean): void {
+  const { rateHz, startS, values: numbers } = samples;
+  const first = Math.max(0, Math.floor((axis.startS - startS) * rateHz));
+  const last = Math.min(numbers.length, Math.ceil((axis.stopS - startS) * rateHz) + 1);
+  if (last <= first) return;
+  c.globalAlpha = isAlone ? 1 : 0.4;
+  const perPixel = rateHz / axis.pixelsPerSecond;
+  if (perPixel < 1) {
+    c.strokeStyle = colour;
+    c.lineWidth = 1.25;
+    c.beginPath();
+    for (let i = first; i < last; i++) c.lineTo(axis.toPixels(startS + i / rateHz), values.toPixels(numbers[i]));
+    c.stroke();
+  } else {
+    // A column of pixels holds many samples: from its least to its greatest, and on to the next column's. Bars cost less than a path
+    c.fillStyle = colour;
+    const [from, to] = [Math.floor(axis.toPixels(startS + first / rateHz)), axis.toPixels(startS + (last - 1) / rateHz)];
+    for (let x = from; x <= to; x++) {
+      const at = (axis.toSeconds(x) - startS) * rateHz;
+      const [low, high] = samples.bounds(Math.floor(at), Math.ceil(at + perPixel) + 1);
+      if (!(low <= high)) continue;
+      const top = values.toPixels(high);
+      c.fillRect(x, top, 1, Math.max(1.25, values.toPixels(low) - top));
+    }
+  }
+  c.globalAlpha = 1;
+}
+
+function drawCurveKeys(c: CanvasRenderingContext2D, channel: Channel, axis: TimeAxis, values: ValueAxis, theme: Theme, selected: Int32Array | undefined): void {
+  const keys = channel.keys!;
+  const colour = theme[channel.colour];
+  c.strokeStyle = colour;
+  c.lineWidth = 1.5;
+  c.beginPath();
+  for (let x = axis.leftPx; x <= axis.widthPx; x += 2) c.lineTo(x, values.toPixels(evaluate(keys, axis.toSeconds(x))));
+  c.stroke();
+  const chosen = new Set(selected);
+  const first = lowerBound(keys.times, axis.startS);
+  for (let i = first; i < keys.times.length && keys.times[i] <= axis.stopS; i++) {
+    const [x, y] = [axis.toPixels(keys.times[i]), values.toPixels(keys.values[i])];
+    if (chosen.has(i)) drawTangent(c, keys, i, axis, values, theme);
+    c.fillStyle = chosen.has(i) ? theme.accent : theme.panel;
+    c.strokeStyle = chosen.has(i) ? theme.ink : colour;
+    c.lineWidth = 1.5;
+    c.beginPath();
+    c.rect(x - 3, y - 3, 6, 6);
+    c.fill();
+    c.stroke();
+  }
+}
+
+/** The tangent of a selected key with its two ends: full where its slope was chosen, hollow where the neighbours tell. */
+function drawTangent(c: CanvasRenderingContext2D, keys: CurveKeys, index: number, axis: TimeAxis, values: ValueAxis, theme: Theme): void {
+  const ends = ([-1, 1] as const).map((side) => tangentEnd(keys, index, side, axis, values));
+  c.strokeStyle = theme.muted;
+  c.fillStyle = Number.isNaN(keys.own[index]) ? theme.panel : theme.muted;
+  c.lineWidth = 1;
+  c.beginPath();
+  for (const [x, y] of ends) c.lineTo(x, y);
+  c.stroke();
+  for (const [x, y] of ends) {
+    c.beginPath();
+    c.arc(x, y, 3, 0, 2 * Math.PI);
+    c.fill();
+    c.stroke();
   }
 }

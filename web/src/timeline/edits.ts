@@ -1,14 +1,13 @@
 /** Edits of rows by dragging: each gives a new row and leaves the old one as it is, so that the old one is its inverse. */
 
-import { sortOrder } from "../curves/channel";
-import { type ContactRow, type Edge, type KeyRow, lowerBound, type Row, rowTimes, type Strip, stripStop } from "./model";
+import { lowerBound } from "../curves/channel";
+import { nearest } from "./layout";
+import { type ContactRow, type Edge, type Row, rowTimes, type Strip, stripStop } from "./model";
 
 /** Nearest of sorted candidates within a reach, else the nearest frame. */
 export function snapTime(timeS: number, candidates: Float64Array, reachS: number, rateHz: number): number {
-  const next = lowerBound(candidates, timeS);
-  const [before, after] = [candidates[next - 1] ?? -Infinity, candidates[next] ?? Infinity];
-  const near = timeS - before < after - timeS ? before : after;
-  return Math.abs(near - timeS) <= reachS ? near : Math.round(timeS * rateHz) / rateHz;
+  const near = nearest(candidates, timeS, reachS);
+  return near < 0 ? Math.round(timeS * rateHz) / rateHz : candidates[near];
 }
 
 /** Times worth snapping to: the playhead, the range, and what is visible of every row except what is dragged. */
@@ -35,27 +34,6 @@ export function moveEdge(row: ContactRow, run: number, edge: Edge, timeS: number
   // An end that already breaks the limits (touching runs of a file) may stay where it is
   moved[run] = Math.min(Math.max(timeS, Math.min(least, moved[run])), Math.max(most, moved[run]));
   return edge === "start" ? { ...row, starts: moved } : { ...row, stops: moved };
-}
-
-/** New times for some keys of a row. */
-export interface KeyTimes {
-  selected: Int32Array; // sorted
-  times: Float64Array; // one for each selected
-}
-
-/** Give keys new times; the row stays sorted. The inverse gives the very numbers back. */
-export function setKeyTimes(row: KeyRow, edit: KeyTimes): { row: KeyRow; inverse: KeyTimes } {
-  const times = row.times.slice();
-  for (const [i, key] of edit.selected.entries()) times[key] = edit.times[i];
-  const order = sortOrder(times);
-  const places = new Int32Array(order.length);
-  for (const [place, old] of order.entries()) places[old] = place;
-  const selected = edit.selected.map((key) => places[key]);
-  const pairs = Array.from(selected, (place, i) => [place, row.times[edit.selected[i]]] as const).sort((a, b) => a[0] - b[0]);
-  return {
-    row: { ...row, times: Float64Array.from(order, (i) => times[i]) },
-    inverse: { selected: Int32Array.from(pairs, (p) => p[0]), times: Float64Array.from(pairs, (p) => p[1]) },
-  };
 }
 
 /** The part of a shift that keeps keys on the timeline. */

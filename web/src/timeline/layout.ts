@@ -1,8 +1,8 @@
 /** Where rows lie, and what lies under a pointer. The same searches as drawing; nothing is asked of the page. */
 
-import { type Channel, type CurveKeys, valueBounds } from "../curves/channel";
+import { type Channel, type CurveKeys, lowerBound, valueBounds } from "../curves/channel";
 import type { TimeAxis } from "./axis";
-import { type CurveRow, type Edge, lowerBound, type Row, runAt, type Selection, stripStop } from "./model";
+import { type CurveRow, type Edge, type Row, runAt, type Selection, stripStop } from "./model";
 
 export const RULER_PX = 24;
 export const BAR_PX = 10; // the scroll bar below the rows

@@ -1,6 +1,6 @@
 /** What the timeline shows: rows of sorted typed arrays. Times are seconds on the timeline. Nothing here draws. */
 
-import type { Channel } from "../curves/channel";
+import { type Channel, lowerBound } from "../curves/channel";
 
 export type Level = "green" | "amber" | "red";
 export const LEVELS: readonly Level[] = ["green", "amber", "red"];
@@ -84,20 +84,26 @@ export interface TimelineModel {
   rangeS: [number, number] | null;
   rows: readonly Row[];
   selection: Selection;
-  unit: "seconds" | "frames";
-  isSnapping: boolean;
   labelPx: number;
 }
 
-/** First index whose time is not less than `timeS`; `times` is sorted. */
-export function lowerBound(times: ArrayLike<number>, timeS: number, first = 0): number {
-  let [low, high] = [first, times.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (times[middle] < timeS) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+export type Phase = "begin" | "move" | "end" | "cancel";
+
+/** What the timeline tells. Every member may be absent: then that thing cannot be changed by the pointer or by keys. */
+export interface TimelineEvents {
+  onScrub?(timeS: number, phase: Phase): void;
+  onRange?(range: [number, number] | null): void;
+  onContactEdge?(row: ContactRow, run: number, edge: Edge, timeS: number, phase: Phase): void;
+  onKeyMove?(moves: { row: KeyRow; keys: Int32Array }[], dtS: number, phase: Phase): void;
+  onStrip?(row: StripRow, strip: string, change: Partial<Strip>, phase: Phase): void;
+  onCurveKey?(row: CurveRow, channel: number, keys: Int32Array, dtS: number, dv: number, phase: Phase): void;
+  /** A slope by its tangent; NaN leaves it to the neighbours again. */
+  onCurveSlope?(row: CurveRow, channel: number, key: number, slope: number, phase: Phase): void;
+  /** A sampled curve pulled up or down at one time, by so much of its unit. */
+  onCurvePull?(row: CurveRow, channel: number, timeS: number, dv: number, phase: Phase): void;
+  onEvent?(row: EventRow, index: number, timeS: number, phase: Phase): void;
+  onAddKey?(row: KeyRow | CurveRow | EventRow, timeS: number): void;
+  onDelete?(selection: Selection): void;
 }
 
 /** First and last + 1 of sorted, disjoint intervals that meet a stretch of time. */

@@ -1,17 +1,15 @@
 /** The timeline on one canvas: pointer and keys become events, rows are shown as they are told. What has no event is read-only. */
 
-import { valueAt } from "../curves/channel";
+import { lowerBound, valueAt } from "../curves/channel";
 import { TimeAxis } from "./axis";
 import { type Drag, Drags, type DragView } from "./drags";
-import { drawOverlay, drawPicture, type Picture, TextCache } from "./draw";
+import { drawOverlay, drawPicture, type Picture, TextCache, type Theme } from "./draw";
 import { dragStrip } from "./edits";
-import type { TimelineEvents } from "./events";
 import { BAR_PX, fitValues, type Hit, hitTest, Layout, RULER_PX, type ValueAxis } from "./layout";
-import { type CurveRow, describeRow, type KeyRow, lowerBound, NOTHING, type Row, rowTimes, runAt, type Selection, stripStop, type TimelineModel } from "./model";
-import type { Theme } from "./theme";
+import { type CurveRow, describeRow, type KeyRow, NOTHING, type Row, rowTimes, runAt, stripStop, type TimelineEvents, type TimelineModel } from "./model";
 
 const PLAIN: TimelineModel = {
-  durationS: 1, rateHz: 60, playheadS: 0, rangeS: null, rows: [], selection: NOTHING, unit: "seconds", isSnapping: true, labelPx: 96,
+  durationS: 1, rateHz: 60, playheadS: 0, rangeS: null, rows: [], selection: NOTHING, labelPx: 96,
 };
 
 export class Timeline implements DragView {
@@ -207,11 +205,6 @@ export class Timeline implements DragView {
     this.canvas.setAttribute("aria-valuetext", `${playheadS.toFixed(2)} seconds, frame ${Math.round(playheadS * rateHz)}${here}`);
   }
 
-  select(selection: Selection): void {
-    this.change({ selection });
-    this.events.onSelect?.(selection);
-  }
-
   // ------------------------------------------------------------------ pointer
 
   private listen(): void {
@@ -227,7 +220,7 @@ export class Timeline implements DragView {
       if (isPan) event.preventDefault();
     });
     canvas.addEventListener("pointermove", (event) => {
-      if (this.drag?.pointer === event.pointerId) this.drag.move(event.offsetX, event.offsetY, event.altKey || !this.model.isSnapping);
+      if (this.drag?.pointer === event.pointerId) this.drag.move(event.offsetX, event.offsetY, event.altKey);
       else if (this.drag === null) this.hover(event);
     });
     const finish = (event: PointerEvent, isLost: boolean): void => {
@@ -238,10 +231,7 @@ export class Timeline implements DragView {
     };
     canvas.addEventListener("pointerup", (event) => finish(event, false));
     canvas.addEventListener("pointercancel", (event) => finish(event, true));
-    canvas.addEventListener("pointerleave", () => {
-      this.tip.hidden = true;
-      this.events.onHover?.("");
-    });
+    canvas.addEventListener("pointerleave", () => (this.tip.hidden = true));
     canvas.addEventListener("dblclick", (event) => this.open(hitTest(this.state(), event.offsetX, event.offsetY), axis.toSeconds(event.offsetX)));
     canvas.addEventListener(
       "wheel",
@@ -269,7 +259,7 @@ export class Timeline implements DragView {
   }
 
   private hover(event: PointerEvent): void {
-    const { canvas, events, tip } = this;
+    const { canvas, tip } = this;
     const hit = hitTest(this.state(), event.offsetX, event.offsetY);
     const text = this.describe(hit, this.axis.toSeconds(event.offsetX));
     canvas.style.cursor = this.cursor(hit);
@@ -283,7 +273,6 @@ export class Timeline implements DragView {
       tip.style.top = event.offsetY > canvas.clientHeight / 2 ? "" : `${event.offsetY + 18}px`;
       tip.style.bottom = event.offsetY > canvas.clientHeight / 2 ? `${canvas.clientHeight - event.offsetY + 10}px` : "";
     }
-    events.onHover?.(text);
   }
 
   private cursor(hit: Hit): string {
@@ -398,7 +387,7 @@ export class Timeline implements DragView {
         if (this.drag !== null) {
           this.drag.cancel();
           this.finish();
-        } else this.select(NOTHING);
+        } else this.change({ selection: NOTHING });
       },
     };
     const act = keys[event.key.length === 1 ? event.key.toLowerCase() : event.key];
@@ -419,11 +408,11 @@ export class Timeline implements DragView {
     const spare = 0.25 / rateHz;
     const at = way > 0 ? lowerBound(times, playheadS + spare) : lowerBound(times, playheadS - spare) - 1;
     if (at < 0 || at >= times.length) return;
-    if (row.kind === "contacts") this.select({ keys: new Map(), item: { row: row.id, index: at >> 1, edge: at % 2 === 0 ? "start" : "stop" } });
-    else if (row.kind === "keys") this.select({ keys: new Map([[row.id, Int32Array.of(at)]]), item: null });
+    if (row.kind === "contacts") this.change({ selection: { keys: new Map(), item: { row: row.id, index: at >> 1, edge: at % 2 === 0 ? "start" : "stop" } } });
+    else if (row.kind === "keys") this.change({ selection: { keys: new Map([[row.id, Int32Array.of(at)]]), item: null } });
     else if (row.kind === "strips") {
       const index = row.strips.findIndex((strip) => strip.start_s === times[at] || stripStop(strip) === times[at]);
-      this.select({ keys: new Map(), item: { row: row.id, index, edge: null } });
+      this.change({ selection: { keys: new Map(), item: { row: row.id, index, edge: null } } });
     }
     this.seek(times[at]);
   }
@@ -433,15 +422,15 @@ export class Timeline implements DragView {
     const { rows, selection } = this.model;
     const index = rows.findIndex((row) => row.id === selection.item?.row);
     const [row, item] = [rows[index], selection.item];
-    if (selection.keys.size > 0) {
-      this.drags.shift(rows, selection, dtS, 0, "begin");
-      this.drags.shift(rows, selection, dtS, 0, "end");
-    } else if (row?.kind === "contacts" && item !== null && item.edge !== null && this.events.onContactEdge) {
-      const timeS = this.toFrame((item.edge === "start" ? row.starts : row.stops)[item.index] + dtS);
-      for (const phase of ["begin", "end"] as const) this.drags.setEdge(index, row, item.index, item.edge, timeS, phase);
-    } else if (row?.kind === "strips" && item !== null && this.events.onStrip) {
-      const change = dragStrip(row.strips, item.index, "move", row.strips[item.index].start_s + dtS, 1 / this.model.rateHz);
-      for (const phase of ["begin", "end"] as const) this.drags.setStrip(index, row, item.index, change, phase);
+    for (const phase of ["begin", "end"] as const) {
+      if (selection.keys.size > 0) this.drags.shift(rows, selection, dtS, 0, phase);
+      else if (row?.kind === "contacts" && item !== null && item.edge !== null && this.events.onContactEdge) {
+        const timeS = this.toFrame((item.edge === "start" ? row.starts : row.stops)[item.index] + dtS);
+        this.drags.setEdge(index, row, item.index, item.edge, timeS, phase);
+      } else if (row?.kind === "strips" && item !== null && this.events.onStrip) {
+        const change = dragStrip(row.strips, item.index, "move", row.strips[item.index].start_s + dtS, 1 / this.model.rateHz);
+        this.drags.setStrip(index, row, item.index, change, phase);
+      }
     }
   }
 }

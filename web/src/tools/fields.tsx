@@ -7,6 +7,7 @@ import type { ParameterDescription } from "../../build/messages";
 import { useStudio } from "../shell/context";
 import { upload } from "../shell/files";
 import { Icon } from "../shell/icons";
+import { roundStep } from "../timeline/axis";
 
 export interface FieldProps {
   parameter: ParameterDescription;
@@ -69,7 +70,7 @@ function NumberControl({ id, parameter, value, onChange }: ControlProps) {
   const draft = useSignal<string | null>(null);
   const { minimum, maximum, kind } = parameter;
   const hasSlider = minimum !== null && maximum !== null && maximum > minimum;
-  const step = kind === "int" ? 1 : hasSlider ? niceStep((maximum - minimum) / 100) : "any";
+  const step = kind === "int" ? 1 : hasSlider ? roundStep((maximum - minimum) / 100) : "any";
   const shown = draft.value ?? (value === null || value === undefined ? "" : String(Math.round(Number(value) * 1e6) / 1e6));
   const take = (text: string): void => {
     draft.value = null;
@@ -97,12 +98,6 @@ function NumberControl({ id, parameter, value, onChange }: ControlProps) {
       {field}
     </div>
   );
-}
-
-/** 1, 2 or 5 times a power of ten, near a number. */
-function niceStep(size: number): number {
-  const power = 10 ** Math.floor(Math.log10(size));
-  return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= size * 0.99) ?? power;
 }
 
 function ChoiceControl({ id, parameter, value, onChange }: ControlProps) {

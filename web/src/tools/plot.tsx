@@ -2,10 +2,10 @@
 
 import { effect, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { drawCurves, drawReadout } from "../curves/draw";
 import { readTheme } from "../shell/theme";
 import { type CurveRow, sampledChannels } from "../timeline";
 import { TimeAxis } from "../timeline/axis";
+import { drawCurves, drawReadout, FONT } from "../timeline/draw";
 import { fitValues } from "../timeline/layout";
 import { NOTHING } from "../timeline/model";
 
@@ -67,7 +67,7 @@ export function LivePlot({ trace, quantities, ticks }: { trace: Trace; quantitie
     const axis = new TimeAxis(SPAN_S, width, 40, 4);
     axis.startS = Math.max(0, trace.endS - SPAN_S); // of a window that moves along
     c.save();
-    c.font = "11px system-ui, sans-serif";
+    c.font = FONT;
     c.textBaseline = "middle";
     const values = fitValues(row, trace.endS);
     drawCurves(c, row, axis, values, readTheme(), NOTHING);
