@@ -130,6 +130,14 @@ export async function newTake(studio: Studio): Promise<string | null> {
   return id;
 }
 
+/** The selected take, to be changed; where a clip is selected, a take of it is offered, and there is none. */
+export function takeToChange(studio: Studio, fix = "Change a take of it"): string | null {
+  const item = studio.session.selected.peek();
+  if (item?.kind === "take") return item.id;
+  studio.session.toast("info", "A clip stays as it was captured", fix, { label: "New take", run: () => void newTake(studio) });
+  return null;
+}
+
 function addStrip(studio: Studio): void {
   const { session } = studio;
   const item = session.selected.peek();

@@ -4,9 +4,10 @@ import { effect, signal } from "@preact/signals";
 import { type Channel, evaluate, valueAt } from "../curves/channel";
 import type { StoredClip } from "../project/clips";
 import { remembered } from "../project/memory";
+import type { LiveFrame } from "../project/session";
 import type { KeyEntry, LayerEntry, TakeEntry } from "../../build/messages";
 import {
-  clipRows, type CurveRow, eventRow, keyedChannels, keyRow, type Row, sampledChannels, type Selection, type Strip, stripRow, stripStop, Timeline, type TimelineEvents,
+  clipRows, type CurveRow, eventRow, keyedChannels, keyRow, type Row, type Phase, sampledChannels, type Selection, type Strip, stripRow, stripStop, Timeline, type TimelineEvents,
 } from "../timeline";
 import { DragChannel } from "../tools/drag";
 import { asSketch } from "../tools/path/sketch";
@@ -14,7 +15,7 @@ import { settingsToSend } from "../tools/panel";
 import { PLOTS } from "../tools/plot";
 import { releaseWhenMade } from "../tools/pose/pose";
 import { PoseBuffer } from "../viewer/pose";
-import { newTake } from "./commands";
+import { takeToChange } from "./commands";
 import type { Studio } from "./context";
 import { isDark, readTheme } from "./theme";
 
@@ -41,8 +42,7 @@ export function mountTimeline(studio: Studio, host: HTMLElement): () => void {
   const tracks = new Map<string, KeyTrack>(); // by the ids of key rows and of curve rows
   const sampled = signal<CurveRow | null>(null);
   let asked = ""; // which samples are shown or on their way
-  let contact: DragChannel | null = null;
-  let pull: DragChannel | null = null;
+  let drag: DragChannel | null = null;
   let nudges = new Map<string, Map<number, { dtS: number; values: Triple }>>();
 
   const take = (): string | null => {
@@ -51,7 +51,20 @@ export function mountTimeline(studio: Studio, host: HTMLElement): () => void {
   };
   const sortedMarkers = () => [...(session.project.peek()?.timeline.markers ?? [])].sort((a, b) => a.time_s - b.time_s);
   const sortedStrips = () => [...(session.project.peek()?.timeline.strips ?? [])].sort((a, b) => a.start_s - b.start_s);
-  const offerTake = (fix: string): void => session.toast("info", "A clip stays as it was captured", fix, { label: "New take", run: () => void newTake(studio) });
+  const show = (frame: LiveFrame): void => studio.viewport.peek()?.holdFrame(frame);
+  /** Lead a drag on; at its end the body stands as dragged until the new motion is here, or the old one is shown again. */
+  const leadDrag = (args: Record<string, unknown>, phase: Phase): void => {
+    const viewport = studio.viewport.peek();
+    if (phase === "begin" || phase === "move") return void drag?.move(args);
+    if (phase === "end") drag?.end(args);
+    else drag?.cancel();
+    if (phase === "end" && drag !== null && viewport !== null) releaseWhenMade(viewport, session, refresh);
+    else {
+      viewport?.hold(null);
+      refresh();
+    }
+    drag = null;
+  };
   /** Places in their layers of picked keys; one key may be picked in several rows. */
   const groupByLayer = (picked: Iterable<readonly [string, Int32Array]>): Map<string, number[]> => {
     const all = new Map<string, Set<number>>();
@@ -93,28 +106,11 @@ export function mountTimeline(studio: Studio, host: HTMLElement): () => void {
       const from_s: [number, number] = [row.starts[run], row.stops[run]];
       const to_s = edge === "start" ? [timeS, from_s[1]] : [from_s[0], timeS];
       if (phase === "begin") {
-        const motion = take();
-        if (motion === null) offerTake("Contacts are edited in a take of it");
-        else {
-          session.pause();
-          contact = new DragChannel(session, "contacts", { motion, point: row.id.split("/").at(-1)!, from_s }, ({ arrays, facts }) => {
-            if (arrays.roots === undefined) return;
-            studio.viewport.peek()?.hold({ first: Number(facts.first ?? 0), roots: arrays.roots as Float32Array, rotations: arrays.rotations as Float32Array });
-          });
-        }
+        const motion = takeToChange(studio, "Contacts are edited in a take of it");
+        session.pause();
+        drag = motion === null ? null : new DragChannel(session, "contacts", { motion, point: row.id.split("/").at(-1)!, from_s }, show);
       }
-      if (phase === "begin" || phase === "move") contact?.move({ to_s });
-      else {
-        if (phase === "end") contact?.end({ to_s });
-        else contact?.cancel();
-        // The feet stand as dragged until the take's new motion is here; a refusal shows the old one again
-        setTimeout(() => {
-          if (contact !== null) return;
-          studio.viewport.peek()?.hold(null);
-          refresh();
-        }, contact === null ? 0 : 3000);
-        contact = null;
-      }
+      leadDrag({ to_s }, phase);
     },
     onKeyMove: (moves, shift_s, phase) => {
       const motion = take();
@@ -141,7 +137,7 @@ export function mountTimeline(studio: Studio, host: HTMLElement): () => void {
       void session.change("set_keys", { take: motion, layer: track.layer, keys: [{ ...key, slope: { ...others, ...own } }] });
     },
     onCurvePull: ({ id, channels }, channel, time_s, dv, phase) => {
-      const [motion, clip, what] = [take(), session.main.peek(), id.replace("samples/", "")];
+      const [clip, what] = [session.main.peek(), id.replace("samples/", "")];
       const tool = session.tools.peek().find((each) => each.id === "pose");
       const value = valueAt(channels[channel], time_s) + dv;
       if (clip === null || tool === undefined || PLOTS[what] !== undefined) return refresh();
@@ -149,19 +145,10 @@ export function mountTimeline(studio: Studio, host: HTMLElement): () => void {
       const target = what === "pose space" ? null : channels.slice(0, 3).map((each, k) => (k === channel ? value : valueAt(each, time_s)));
       const args = target === null ? { mode: channel, deviations: Math.min(Math.max(value, -3), 3) } : { joint: what === "root" ? clip.joints[0] : session.joint.peek(), target };
       if (phase === "begin") {
-        if (motion === null) offerTake("Curves are edited in a take of it");
-        else pull = new DragChannel(session, "pose", { ...settingsToSend(studio, tool), motion, time_s }, ({ arrays }) => {
-          studio.viewport.peek()?.hold({ roots: arrays.pose_root as Float32Array, rotations: arrays.pose_rotations as Float32Array });
-        });
+        const motion = takeToChange(studio, "Curves are edited in a take of it");
+        drag = motion === null ? null : new DragChannel(session, "pose", { ...settingsToSend(studio, tool), motion, time_s }, show);
       }
-      if (phase === "end") pull?.end(args);
-      else if (phase === "cancel") pull?.cancel();
-      else pull?.move(args);
-      if (phase !== "end" && phase !== "cancel") return;
-      const viewport = studio.viewport.peek();
-      if (pull !== null && viewport !== null) releaseWhenMade(viewport, session);
-      else refresh();
-      pull = null;
+      leadDrag(args, phase);
     },
     onAddKey: (row, timeS) => {
       const [motion, track] = [take(), tracks.get(row.id)];

@@ -16,7 +16,7 @@ export interface PointerHit {
   /** The place on the ground, or null above the horizon. */
   ground: THREE.Vector3 | null;
   /** The joint of the main body next to the pointer, within reach. */
-  joint: { index: number; name: string; position: THREE.Vector3; distancePx: number } | null;
+  joint: { index: number; name: string; position: THREE.Vector3 } | null;
 }
 
 /** All parts are optional; a handler that returns true has taken the event, and the camera does not move. */

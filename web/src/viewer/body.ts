@@ -3,6 +3,7 @@
 import * as THREE from "three";
 import type { Capsule, Clip } from "./clip";
 import { PoseBuffer } from "./pose";
+import { makeGeometry } from "./stage";
 
 const AROUND = 12; // segments round a capsule
 const ALONG = 3; // rings of a half ball
@@ -159,26 +160,15 @@ function buildGeometry(capsules: Capsule[], palette: Palette): THREE.BufferGeome
       weights.push(1, 0, 0, 0);
     }
   }
-  const geometry = new THREE.BufferGeometry();
-  geometry.setAttribute("position", new THREE.Float32BufferAttribute(positions, 3));
-  geometry.setAttribute("normal", new THREE.Float32BufferAttribute(normals, 3));
-  geometry.setAttribute("color", new THREE.Float32BufferAttribute(colours, 3));
-  geometry.setAttribute("skinIndex", new THREE.Uint16BufferAttribute(carriers, 4));
-  geometry.setAttribute("skinWeight", new THREE.Float32BufferAttribute(weights, 4));
-  geometry.setIndex(faces);
-  return geometry;
+  const [position, normal, color, skinWeight] = [positions, normals, colours, weights].map((list) => Float32Array.from(list));
+  return makeGeometry({ position, normal, color, skinIndex: Uint16Array.from(carriers), skinWeight }, Uint32Array.from(faces));
 }
 
 function skinGeometry(skin: Skin, colour: string): THREE.BufferGeometry {
-  const geometry = new THREE.BufferGeometry();
   const { r, g, b } = new THREE.Color(colour);
-  const colours = new Float32Array(skin.vertices.length);
-  for (let v = 0; v < colours.length; v += 3) colours.set([r, g, b], v);
-  geometry.setAttribute("position", new THREE.BufferAttribute(skin.vertices, 3));
-  geometry.setAttribute("color", new THREE.BufferAttribute(colours, 3));
-  geometry.setAttribute("skinIndex", new THREE.BufferAttribute(skin.carriers, 4));
-  geometry.setAttribute("skinWeight", new THREE.BufferAttribute(skin.weights, 4));
-  geometry.setIndex(new THREE.BufferAttribute(skin.faces, 1));
+  const color = new Float32Array(skin.vertices.length);
+  for (let v = 0; v < color.length; v += 3) color.set([r, g, b], v);
+  const geometry = makeGeometry({ position: skin.vertices, color, skinIndex: skin.carriers, skinWeight: skin.weights }, skin.faces);
   geometry.computeVertexNormals();
   return geometry;
 }

@@ -4,7 +4,7 @@ import { effect, signal } from "@preact/signals";
 import * as THREE from "three";
 import { type Item, shownHash } from "../project/document";
 import { recall, remembered } from "../project/memory";
-import type { Session } from "../project/session";
+import type { LiveFrame, Session } from "../project/session";
 import { isDark } from "../shell/theme";
 import { extensions, type Handles, type PointerHit } from "../tools/handles";
 import type { Skin } from "../viewer/body";
@@ -121,6 +121,23 @@ export class Viewport {
   hold(frames: HeldFrames | null): void {
     this.held = frames;
     this.requestDraw();
+  }
+
+  /** Show what a drag or a live session answered: a pose, or a stretch of frames. */
+  holdFrame({ arrays, facts }: LiveFrame): void {
+    if (arrays.pose_rotations !== undefined) this.hold({ roots: arrays.pose_root as Float32Array, rotations: arrays.pose_rotations as Float32Array });
+    else if (arrays.roots !== undefined) this.hold({ first: Number(facts.first ?? 0), roots: arrays.roots as Float32Array, rotations: arrays.rotations as Float32Array });
+  }
+
+  /** The place that lies nearest to a pointer, less than `reachPx` away; a handicap is added to a place's distance. */
+  pickNearest<T extends { position: THREE.Vector3; handicapPx?: number }>(places: Iterable<T>, { x, y }: { x: number; y: number }, reachPx: number): T | null {
+    let [best, least]: [T | null, number] = [null, reachPx];
+    for (const place of places) {
+      const seen = this.toPixels(place.position);
+      const away = Math.hypot(seen.x - x, seen.y - y) + (place.handicapPx ?? 0);
+      if (seen.isAhead && away < least) [best, least] = [place, away];
+    }
+    return best;
   }
 
   /** Pixels of a point of the world, from the viewport's upper left corner. */
@@ -369,26 +386,14 @@ export class Viewport {
   private nearestJoint(x: number, y: number): PointerHit["joint"] {
     const main = this.cast.main;
     if (main === undefined) return null;
-    let best: PointerHit["joint"] = null;
-    for (let j = 0; j < main.clip.joints.length; j++) {
-      const position = new THREE.Vector3().fromArray(main.body.pose.positions, 3 * j).add(main.offset);
-      const seen = this.toPixels(position);
-      const distancePx = Math.hypot(seen.x - x, seen.y - y);
-      if (seen.isAhead && distancePx < (best?.distancePx ?? REACH_PX)) best = { index: j, name: main.clip.joints[j], position, distancePx };
-    }
-    return best;
+    const { positions } = main.body.pose;
+    const joints = main.clip.joints.map((name, index) => ({ index, name, position: new THREE.Vector3().fromArray(positions, 3 * index).add(main.offset) }));
+    return this.pickNearest(joints, { x, y }, REACH_PX);
   }
 
   /** The point of a drawn trail under the pointer, and its moment; to be dragged there. */
-  trailAt({ x, y }: PointerHit): { name: string; timeS: number; position: THREE.Vector3 } | null {
-    const clip = this.cast.main?.clip;
-    let [best, least] = [null as ReturnType<Viewport["trailAt"]>, REACH_PX / 2];
-    for (const { joint, timeS, position } of this.overlays?.trailPoints(this.session.playheadS.peek()) ?? []) {
-      const seen = this.toPixels(position);
-      const away = Math.hypot(seen.x - x, seen.y - y);
-      if (clip !== undefined && seen.isAhead && away < least && timeS >= 0 && timeS <= clip.durationS) [best, least] = [{ name: clip.joints[joint], timeS, position }, away];
-    }
-    return best;
+  trailAt(hit: PointerHit): { name: string; timeS: number; position: THREE.Vector3 } | null {
+    return this.pickNearest(this.overlays?.trailPoints(this.session.playheadS.peek()) ?? [], hit, REACH_PX / 2);
   }
 
   private openHandles(tool: string | null): void {

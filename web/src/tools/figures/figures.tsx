@@ -5,7 +5,8 @@ import { useEffect } from "preact/hooks";
 import * as THREE from "three";
 import type { LiveFrame, Session } from "../../project/session";
 import { Icon } from "../../shell/icons";
-import { discard } from "../../viewer/stage";
+import { discard, drawAlways, makeGeometry, paintMark } from "../../viewer/stage";
+import { ForceArrows, makeMarks } from "../../viewport/overlays";
 import { readable, unitOf } from "../fields";
 import { extensions, type HandleFactory, type ToolPartProps } from "../handles";
 import { beginLive, endLive, LiveEnd, LiveTime, pressLive, running, steer } from "../live";
@@ -19,7 +20,6 @@ let trace = new Trace();
 /** Frames of the soft body as they came, and the one that is shown again after the end. */
 const film: LiveFrame[] = [];
 const FILM_FRAMES = 2400; // 40 s
-const FORCE_M_PER_N = 1 / 900;
 /** How a figure is pushed, and what is thrown at it. */
 const blow = signal({ part: "chest", heading_deg: 0, force_n: 200, duration_s: 0.2, speed_m_s: 8, mass_kg: 2 });
 const PARTS = ["chest", "head", "pelvis", "left_hand", "right_hand", "left_foot", "right_foot"];
@@ -40,29 +40,26 @@ function begin(session: Session, tool: string, settings: Record<string, unknown>
 }
 
 const simulateHandles: HandleFactory = (viewport, session) => {
-  const balls = new THREE.InstancedMesh(new THREE.SphereGeometry(0.11, 20, 14), new THREE.MeshStandardMaterial({ color: "#e0a76f", roughness: 0.6 }), 32);
+  const balls = drawAlways(new THREE.InstancedMesh(new THREE.SphereGeometry(0.11, 20, 14), new THREE.MeshStandardMaterial({ color: "#e0a76f", roughness: 0.6 }), 32));
   balls.count = 0;
   balls.castShadow = true;
-  balls.frustumCulled = false;
-  const rope = new THREE.Line(new THREE.BufferGeometry(), new THREE.LineBasicMaterial({ color: "#ffb454", depthTest: false, transparent: true }));
-  rope.frustumCulled = false;
+  const rope = drawAlways(new THREE.Line(new THREE.BufferGeometry(), new THREE.LineBasicMaterial(paintMark())));
   rope.visible = false;
   viewport.scene.add(balls, rope);
   // Forces on the figure, its centre of mass and what carries it
   const marks = new THREE.Group();
-  const mass = new THREE.Mesh(new THREE.SphereGeometry(0.03, 16, 12), new THREE.MeshBasicMaterial({ color: "#ffb454", depthTest: false, transparent: true }));
-  const support = new THREE.LineLoop(new THREE.BufferGeometry(), new THREE.LineBasicMaterial({ color: "#ffb454", depthTest: false, transparent: true }));
-  const arrows: THREE.ArrowHelper[] = [];
-  support.frustumCulled = false;
-  marks.add(mass, support);
+  const { mass, support } = makeMarks();
+  const arrows = new ForceArrows();
+  marks.add(mass, support, arrows);
   marks.visible = false;
   viewport.scene.add(marks);
   const [start, hand] = [new THREE.Vector3(), new THREE.Vector3()];
   let grip = -1;
   const matrix = new THREE.Matrix4();
-  draw = ({ arrays }) => {
+  draw = (frame) => {
+    const { arrays } = frame;
     if (arrays.pose_rotations === undefined) return;
-    viewport.hold({ roots: arrays.pose_root as Float32Array, rotations: arrays.pose_rotations as Float32Array });
+    viewport.holdFrame(frame);
     const places = (arrays.balls as Float32Array | undefined) ?? new Float32Array(0);
     balls.count = Math.min(32, places.length / 3);
     for (let i = 0; i < balls.count; i++) balls.setMatrixAt(i, matrix.makeTranslation(places[3 * i], places[3 * i + 1], places[3 * i + 2]));
@@ -71,16 +68,7 @@ const simulateHandles: HandleFactory = (viewport, session) => {
     mass.position.fromArray(arrays.com as Float32Array);
     support.geometry.setAttribute("position", new THREE.BufferAttribute(arrays.support as Float32Array, 3));
     const forces = (arrays.forces as Float32Array | undefined) ?? new Float32Array(0);
-    while (arrows.length < forces.length / 6) marks.add(arrows[arrows.push(new THREE.ArrowHelper(undefined, undefined, 1, "#4cc38a")) - 1]);
-    arrows.forEach((arrow, k) => {
-      const force = new THREE.Vector3().fromArray(forces, 6 * k + 3);
-      const length = k < forces.length / 6 ? force.length() * FORCE_M_PER_N : 0;
-      arrow.visible = length > 0.01;
-      if (!arrow.visible) return;
-      arrow.position.fromArray(forces, 6 * k);
-      arrow.setDirection(force.normalize());
-      arrow.setLength(length, Math.min(0.1, 0.3 * length), Math.min(0.06, 0.2 * length));
-    });
+    arrows.show(forces, forces.length / 6);
   };
   return {
     pointerDown(hit) {
@@ -114,7 +102,7 @@ const simulateHandles: HandleFactory = (viewport, session) => {
     cursor: (hit) => (running.peek() === "simulate" && hit.joint !== null ? "grab" : ""),
     dispose() {
       endLive(session, viewport, true);
-      for (const arrow of arrows) arrow.dispose();
+      arrows.dispose();
       marks.removeFromParent();
       discard(balls, rope, mass, support);
     },
@@ -170,8 +158,7 @@ const BLUE = new THREE.Color("#4a7fb5");
 
 const muscleHandles: HandleFactory = (viewport, session) => {
   let mesh: THREE.Mesh<THREE.BufferGeometry, THREE.MeshStandardMaterial> | null = null;
-  const bones = new THREE.LineSegments(new THREE.BufferGeometry(), new THREE.LineBasicMaterial({ color: "#f1efe6", depthTest: false, transparent: true, opacity: 0.7 }));
-  bones.frustumCulled = false;
+  const bones = drawAlways(new THREE.LineSegments(new THREE.BufferGeometry(), new THREE.LineBasicMaterial(paintMark("#f1efe6", 0.7))));
   viewport.scene.add(bones);
   const mixed = new THREE.Color();
   draw = ({ arrays }) => {
@@ -179,13 +166,9 @@ const muscleHandles: HandleFactory = (viewport, session) => {
     if (surface === undefined) return;
     if (arrays.faces !== undefined) {
       clear();
-      const geometry = new THREE.BufferGeometry();
-      geometry.setAttribute("position", new THREE.BufferAttribute(surface.slice(), 3));
-      geometry.setAttribute("color", new THREE.BufferAttribute(new Float32Array(surface.length), 3));
-      geometry.setIndex(new THREE.BufferAttribute(Uint32Array.from(arrays.faces), 1));
-      mesh = new THREE.Mesh(geometry, new THREE.MeshStandardMaterial({ vertexColors: true, roughness: 0.7 }));
+      const geometry = makeGeometry({ position: surface.slice(), color: new Float32Array(surface.length) }, Uint32Array.from(arrays.faces));
+      mesh = drawAlways(new THREE.Mesh(geometry, new THREE.MeshStandardMaterial({ vertexColors: true, roughness: 0.7 })));
       mesh.castShadow = true;
-      mesh.frustumCulled = false;
       viewport.scene.add(mesh);
       viewport.showCast(false);
       geometry.computeBoundingSphere();
@@ -314,12 +297,8 @@ const muscleLines: HandleFactory = (viewport, session) => {
   const [matrix, turn, size, a, b, up, colour] = [new THREE.Matrix4(), new THREE.Quaternion(), new THREE.Vector3(), new THREE.Vector3(), new THREE.Vector3(), new THREE.Vector3(0, 1, 0), new THREE.Color()];
   const stop = shownMuscles.subscribe((found) => {
     if (rods !== null) discard(rods);
-    rods = found === null ? null : new THREE.InstancedMesh(new THREE.CylinderGeometry(1, 1, 1, 8), new THREE.MeshBasicMaterial({ depthTest: false, transparent: true, opacity: 0.85 }), found.radii.length);
-    if (rods !== null) {
-      rods.frustumCulled = false;
-      rods.renderOrder = 9;
-      viewport.scene.add(rods);
-    }
+    rods = found === null ? null : drawAlways(new THREE.InstancedMesh(new THREE.CylinderGeometry(1, 1, 1, 8), new THREE.MeshBasicMaterial(paintMark("#ffffff", 0.85)), found.radii.length), 9);
+    if (rods !== null) viewport.scene.add(rods);
     viewport.requestDraw();
   });
   return {

@@ -1,7 +1,7 @@
 /** Footprints: where feet stand lies on the ground; a drag moves one, a drag of its toes turns it, and the body follows. */
 
 import * as THREE from "three";
-import { newTake } from "../../shell/commands";
+import { takeToChange } from "../../shell/commands";
 import { cssColour } from "../../shell/theme";
 import { discard } from "../../viewer/stage";
 import { DragChannel } from "../drag";
@@ -60,17 +60,14 @@ const makeHandles: HandleFactory = (viewport, session) => {
       draw();
     });
   };
-  const find = ({ x, y }: PointerHit): { index: number; isTurn: boolean } | null => {
-    let [best, least]: [{ index: number; isTurn: boolean } | null, number] = [null, REACH_PX];
-    plants.forEach((_, index) => {
+  const find = (hit: PointerHit): { index: number; isTurn: boolean } | null => {
+    const places = plants.flatMap((_, index) => {
       const at = placeOf(index);
-      for (const [alongM, isTurn] of [[0.03, false], [LENGTH_M - BEHIND_M, true]] as const) {
-        const seen = viewport.toPixels(new THREE.Vector3(at.x + alongM * Math.sin(at.turnRad), viewport.groundM, at.z + alongM * Math.cos(at.turnRad)));
-        const away = Math.hypot(seen.x - x, seen.y - y);
-        if (seen.isAhead && away < least) [best, least] = [{ index, isTurn }, away];
-      }
+      return ([[0.03, false], [LENGTH_M - BEHIND_M, true]] as const).map(([alongM, isTurn]) => ({
+        index, isTurn, position: new THREE.Vector3(at.x + alongM * Math.sin(at.turnRad), viewport.groundM, at.z + alongM * Math.cos(at.turnRad)),
+      }));
     });
-    return best;
+    return viewport.pickNearest(places, hit, REACH_PX);
   };
   const stops = [session.mainHash.subscribe(ask), session.selected.subscribe(ask)];
   const finish = (isKept: boolean): void => {
@@ -88,20 +85,17 @@ const makeHandles: HandleFactory = (viewport, session) => {
     pointerDown(hit) {
       const found = find(hit);
       if (found === null) return false;
-      const item = session.selected.peek();
-      if (item?.kind !== "take") {
-        session.toast("info", "A clip stays as it was captured", "Change a take of it", { label: "New take", run: () => void newTake(window.mareyStudio!) });
-        return true;
-      }
+      const motion = takeToChange(window.mareyStudio!);
+      if (motion === null) return true;
       const { foot, place, start_s, stop_s } = plants[found.index];
       session.pause();
       session.seek(Math.round(0.5 * (start_s + stop_s) * session.rateHz.peek()) / session.rateHz.peek());
-      const settings = { motion: item.id, foot, place: [place[0], place[2]], while_s: [start_s, Math.max(stop_s, start_s + 0.02)] };
-      const channel = new DragChannel(session, "footprints", settings, ({ arrays, facts }) => {
-        viewport.hold({ first: Number(facts.first ?? 0), roots: arrays.roots as Float32Array, rotations: arrays.rotations as Float32Array });
+      const settings = { motion, foot, place: [place[0], place[2]], while_s: [start_s, Math.max(stop_s, start_s + 0.02)] };
+      const channel = new DragChannel(session, "footprints", settings, (answer) => {
+        viewport.holdFrame(answer);
         viewport.drawNow();
       });
-      drag = { channel, args: {}, ...found };
+      drag = { channel, args: {}, index: found.index, isTurn: found.isTurn };
       return true;
     },
     pointerMove(hit) {

@@ -3,9 +3,9 @@
 import { effect, signal } from "@preact/signals";
 import * as THREE from "three";
 import type { LiveFrame, Session } from "../../project/session";
-import { newTake } from "../../shell/commands";
+import { takeToChange } from "../../shell/commands";
 import { Icon } from "../../shell/icons";
-import { discard } from "../../viewer/stage";
+import { discard, paintMark } from "../../viewer/stage";
 import type { Viewport } from "../../viewport/viewport";
 import { DragChannel } from "../drag";
 import { extensions, type HandleFactory, type ToolPartProps } from "../handles";
@@ -22,18 +22,15 @@ function effectorHandles(toolId: string, place: (joint: string, viewport: Viewpo
   return (viewport, session) => {
     let drag: DragChannel | null = null;
     const [start, target] = [new THREE.Vector3(), new THREE.Vector3()];
-    const marker = new THREE.Mesh(
-      new THREE.RingGeometry(0.03, 0.038, 32),
-      new THREE.MeshBasicMaterial({ color: "#ffb454", depthTest: false, transparent: true, side: THREE.DoubleSide }),
-    );
+    const marker = new THREE.Mesh(new THREE.RingGeometry(0.03, 0.038, 32), new THREE.MeshBasicMaterial({ ...paintMark(), side: THREE.DoubleSide }));
     marker.renderOrder = 11;
     marker.visible = false;
     viewport.scene.add(marker);
     const studio = window.mareyStudio!;
-    const show = ({ arrays, facts }: LiveFrame, movedMs: number): void => {
+    const show = (frame: LiveFrame, movedMs: number): void => {
+      const { facts } = frame;
       dragReport.sentence.value = String(facts.advice || facts.words || facts.status || "");
-      if (arrays.pose_rotations !== undefined) viewport.hold({ roots: arrays.pose_root as Float32Array, rotations: arrays.pose_rotations as Float32Array });
-      else if (arrays.rotations !== undefined) viewport.hold({ first: Number(facts.first ?? 0), roots: arrays.roots as Float32Array, rotations: arrays.rotations as Float32Array });
+      viewport.holdFrame(frame);
       viewport.drawNow();
       dragReport.lagsMs.push(performance.now() - movedMs);
     };
@@ -46,16 +43,13 @@ function effectorHandles(toolId: string, place: (joint: string, viewport: Viewpo
         session.joint.value = held.name;
         session.pause();
         if (trail !== null) session.seek(Math.round(trail.timeS * session.rateHz.peek()) / session.rateHz.peek());
-        const item = session.selected.peek();
         const tool = session.tools.peek().find((each) => each.id === toolId);
-        if (item === null || tool === undefined) return false;
-        if (item.kind !== "take") {
-          session.toast("info", "A clip stays as it was captured", "Change a take of it", { label: "New take", run: () => void newTake(studio) });
-          return true;
-        }
+        if (tool === undefined) return false;
+        const motion = takeToChange(studio);
+        if (motion === null) return true;
         start.copy(held.position);
         target.copy(start);
-        const settings = { ...settingsToSend(studio, tool), motion: item.id, time_s: session.playheadS.peek(), ...place(held.name, viewport) };
+        const settings = { ...settingsToSend(studio, tool), motion, time_s: session.playheadS.peek(), ...place(held.name, viewport) };
         drag = new DragChannel(session, toolId, settings, show);
         marker.visible = true;
         return true;
@@ -100,12 +94,13 @@ function effectorHandles(toolId: string, place: (joint: string, viewport: Viewpo
 }
 
 /** The dragged pose stands until the document shows it. */
-export function releaseWhenMade(viewport: Viewport, session: Session): void {
+export function releaseWhenMade(viewport: Viewport, session: Session, then = (): void => {}): void {
   const before = session.mainHash.peek();
   let stop = (): void => {};
   const release = (): void => {
     clearTimeout(timer);
     viewport.hold(null);
+    then();
     queueMicrotask(() => stop());
   };
   const timer = setTimeout(release, PATIENCE_MS);

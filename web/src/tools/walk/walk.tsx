@@ -44,8 +44,9 @@ function begin(session: Session, viewport: Viewport, settings: Record<string, un
   }
   facts.value = null;
   drive = new Drive(Number(settings.speed ?? 0));
-  const hasBegun = beginLive(session, "walk", settings, ({ arrays, facts: told }) => {
-    viewport.hold({ roots: arrays.pose_root as Float32Array, rotations: arrays.pose_rotations as Float32Array });
+  const hasBegun = beginLive(session, "walk", settings, (frame) => {
+    const { arrays, facts: told } = frame;
+    viewport.holdFrame(frame);
     others.value = { roots: (arrays.other_roots ?? NONE) as Float32Array, rotations: (arrays.other_rotations ?? NONE) as Float32Array };
     facts.value = told as unknown as WalkFacts;
   });
