@@ -1,13 +1,12 @@
 import { encode } from "@msgpack/msgpack";
 import { describe, expect, it } from "vitest";
 import { applyPatches, shownHash, sourceHash } from "../src/project/document";
-import { BLOCK_FRAMES, BlockCache } from "../src/protocol/blocks";
-import { decodeFrame, encodeFrame } from "../src/protocol/frame";
+import { BLOCK_FRAMES, BlockCache } from "../src/project/clips";
 import type { ProjectDocument, ServerMessage } from "../build/messages";
-import { Socket, type Wire } from "../src/protocol/socket";
+import { decodeFrame, encodeFrame, Socket, type Wire } from "../src/protocol/socket";
 import { keyName } from "../src/shell/commands";
 import { matchScore } from "../src/shell/dialogs";
-import { DragChannel } from "../src/tools/drag";
+import { DragChannel } from "../src/tools/live";
 
 /** A frame as the server writes it, with one array of floats. */
 function serverFrame(header: object, floats: number[] = []): ArrayBuffer {

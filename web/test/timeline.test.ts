@@ -1,12 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { evaluate, fitSlopes, keyCurve, lowerBound, moveCurveKeys, moveTimes, Pyramid, setSlope, valueBounds } from "../src/curves/channel";
 import { TimeAxis } from "../src/timeline/axis";
-import { dragStrip, limitShift, moveEdge, snapCandidates, snapTime } from "../src/timeline/edits";
+import { dragStrip, limitShift, moveEdge, snapCandidates, snapTime } from "../src/timeline/drags";
 import { boxSelect, fitValues, hitTest, keyList, Layout, type Scene, tangentEnd } from "../src/timeline/layout";
-import {
-  type ContactRow, countWithin, type CurveRow, describeRow, type KeyRow, NOTHING, type Row, rowTimes, runAt, type Strip, visibleRuns,
-} from "../src/timeline/model";
-import { bandRow, clipRows, keyedChannels, keyRow, sampledChannels, stripRow } from "../src/timeline/rows";
+import { bandRow, clipRows, type ContactRow, countWithin, type CurveRow, describeRow, keyedChannels, type KeyRow, keyRow, NOTHING, type Row, rowTimes, runAt, sampledChannels, type Strip, stripRow, visibleRuns } from "../src/timeline/model";
 
 /** Numbers that look random and are the same each time. */
 function dice(seed: number): () => number {

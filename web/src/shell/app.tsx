@@ -7,16 +7,14 @@ import { recall } from "../project/memory";
 import { ToolPanel } from "../tools/panel";
 import { runKey } from "./commands";
 import { openTool, type PanelId, RAIL, showPanel, type Studio, StudioContext, toolKeys, useStudio } from "./context";
-import { DetailsPanel } from "./details";
-import { Palette, readableKeys, Shortcuts } from "./dialogs";
+import { Palette, readableKeys, Shortcuts, Tour } from "./dialogs";
 import { Dock, type PanelInfo } from "./dock";
 import { importFiles } from "./files";
 import { Icon, Mark } from "./icons";
 import { isBusy, JobsPanel, Toasts } from "./notices";
-import { ProjectPanel } from "./project";
+import { DetailsPanel, ProjectPanel } from "./project";
 import { isDark, themeChoice } from "./theme";
 import { TimelinePanel } from "./timeline";
-import { Tour } from "./tour";
 import { ViewportPane } from "./viewport";
 
 export function App({ studio }: { studio: Studio }) {

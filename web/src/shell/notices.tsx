@@ -2,8 +2,7 @@
 
 import { useEffect } from "preact/hooks";
 import type { Job, Toast } from "../project/session";
-import { JobLine } from "../tools/panel";
-import { Results } from "../tools/results";
+import { JobLine, Results } from "../tools/panel";
 import { useStudio } from "./context";
 import { Icon } from "./icons";
 

@@ -9,10 +9,9 @@ import type { KeyEntry, LayerEntry, TakeEntry } from "../../build/messages";
 import {
   clipRows, type CurveRow, eventRow, keyedChannels, keyRow, type Row, type Phase, sampledChannels, type Selection, type Strip, stripRow, stripStop, Timeline, type TimelineEvents,
 } from "../timeline";
-import { DragChannel } from "../tools/drag";
+import { DragChannel, PLOTS } from "../tools/live";
 import { asSketch } from "../tools/path/sketch";
 import { settingsToSend } from "../tools/panel";
-import { PLOTS } from "../tools/plot";
 import { releaseWhenMade } from "../tools/pose/pose";
 import { PoseBuffer } from "../viewer/pose";
 import { takeToChange } from "./commands";

@@ -2,9 +2,8 @@
 
 import { lowerBound, valueAt } from "../curves/channel";
 import { TimeAxis } from "./axis";
-import { type Drag, Drags, type DragView } from "./drags";
+import { type Drag, Drags, dragStrip, type DragView } from "./drags";
 import { drawOverlay, drawPicture, type Picture, TextCache, type Theme } from "./draw";
-import { dragStrip } from "./edits";
 import { BAR_PX, fitValues, type Hit, hitTest, Layout, RULER_PX, type ValueAxis } from "./layout";
 import { type CurveRow, describeRow, type KeyRow, NOTHING, type Row, rowTimes, runAt, stripStop, type TimelineEvents, type TimelineModel } from "./model";
 

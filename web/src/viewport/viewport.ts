@@ -2,16 +2,67 @@
 
 import { effect, signal } from "@preact/signals";
 import * as THREE from "three";
+import type { StoredClip } from "../project/clips";
 import { type Item, shownHash } from "../project/document";
 import { recall, remembered } from "../project/memory";
 import type { LiveFrame, Session } from "../project/session";
 import { isDark } from "../shell/theme";
 import { extensions, type Handles, type PointerHit } from "../tools/handles";
-import type { Skin } from "../viewer/body";
+import { Body, type Look, PALETTES, type Skin } from "../viewer/body";
 import type { WorldMesh } from "../viewer/clip";
 import { discard, Stage, type View } from "../viewer/stage";
-import { type ActorSpec, Cast } from "./actors";
 import { JointDots, OverlaySet } from "./overlays";
+
+export type Role = "main" | "before" | "preview" | "ghost" | "pinned";
+
+export interface ActorSpec {
+  role: Role;
+  clip: StoredClip;
+  palette: number;
+  look: Look;
+  offsetM: number; // aside
+}
+
+export interface Actor extends ActorSpec {
+  key: string;
+  body: Body;
+  offset: THREE.Vector3;
+}
+
+export class Cast {
+  readonly actors: Actor[] = [];
+
+  constructor(private readonly scene: THREE.Scene) {}
+
+  get main(): Actor | undefined {
+    return this.actors.find((actor) => actor.role === "main");
+  }
+
+  /** Make the stage hold just these; bodies that stay are kept, the others are freed. */
+  set(specs: ActorSpec[]): void {
+    const old = new Map(this.actors.map((actor) => [actor.key, actor]));
+    this.actors.length = 0;
+    for (const [index, spec] of specs.entries()) {
+      const key = [spec.role, spec.role === "pinned" || spec.role === "ghost" ? index : 0, spec.clip.hash, spec.palette, spec.look.tint ?? "", spec.look.skin ? "skin" : ""].join();
+      const known = old.get(key);
+      old.delete(key);
+      const actor: Actor = known ?? {
+        ...spec, key, body: new Body(spec.clip, PALETTES[spec.palette % PALETTES.length], spec.look), offset: new THREE.Vector3(),
+      };
+      actor.offset.x = spec.offsetM;
+      if (known === undefined) this.scene.add(actor.body.mesh);
+      this.actors.push(actor);
+    }
+    for (const { body } of old.values()) {
+      this.scene.remove(body.mesh);
+      body.dispose();
+    }
+  }
+
+  dispose(): void {
+    this.set([]);
+  }
+}
 
 const LIGHT = { sky: "#e9ecef", ground: "#d5dae0", line: "#b4bcc5" };
 const DARK = { sky: "#1a1d21", ground: "#202428", line: "#4a525b" };

@@ -9,10 +9,8 @@ import { discard, drawAlways, makeGeometry, paintMark } from "../../viewer/stage
 import { ForceArrows, makeMarks } from "../../viewport/overlays";
 import { readable, unitOf } from "../fields";
 import { extensions, type HandleFactory, type ToolPartProps } from "../handles";
-import { beginLive, endLive, LiveEnd, LiveTime, pressLive, running, steer } from "../live";
-import { settingsToSend } from "../panel";
-import { LivePlot, PLOTS, Trace } from "../plot";
-import { show as showValue } from "../results";
+import { beginLive, endLive, LiveEnd, LivePlot, LiveTime, PLOTS, pressLive, running, steer, Trace } from "../live";
+import { settingsToSend, show as showValue } from "../panel";
 
 /** What the last frame of a session told. */
 const facts = signal<Record<string, unknown>>({});
