@@ -85,7 +85,7 @@ describe("blocks", () => {
     cache.put("h", block(2 * BLOCK_FRAMES));
     expect(cache.has("h", 0)).toBe(true);
     expect(cache.has("h", BLOCK_FRAMES)).toBe(false);
-    expect(cache.sizeBytes).toBeLessThanOrEqual(1000);
+    expect(cache.bytes).toBeLessThanOrEqual(1000);
   });
   it("fill the rest of a clip from the playhead onwards", () => {
     const asked: number[] = [];

@@ -15,17 +15,13 @@ export class BlockCache {
   private readonly entries = new Map<string, Entry>();
   private readonly asked = new Set<string>();
   private turn = 0;
-  private bytes = 0;
+  bytes = 0; // of all that is here
 
   constructor(
     private readonly want: (hash: string, first: number, count: number) => void,
     private readonly limitBytes = 384 << 20,
     private readonly newest = 4, // questions under way at one time
   ) {}
-
-  get sizeBytes(): number {
-    return this.bytes;
-  }
 
   /** The block that holds a frame, or null; a block that is missing is asked for. */
   find(hash: string, frame: number): Frames | null {

@@ -1,13 +1,15 @@
-/** The command palette, the sheet of keys and the veil behind both; and the guided tour, which lights up parts of the window. */
+/** What lies over the window or speaks: the command palette, the sheet of keys, the guided tour, toasts, and the list of jobs. */
 
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { type Item, itemName } from "../project/document";
 import { store } from "../project/memory";
+import type { Toast } from "../project/session";
 import { type Command, listCommands } from "./commands";
 import { useStudio } from "./context";
 import { Icon } from "./icons";
+import { isBusy, JobLine, Results } from "../tools/panel";
 
 function Veil({ children, close }: { children: ComponentChildren; close: () => void }) {
   const before = useRef(document.activeElement);
@@ -227,4 +229,62 @@ function placeCard(rect: DOMRect): Record<string, string> {
   ];
   const [left, top] = places.find(([x, y]) => fits(x, y)) ?? [rect.left + rect.width / 2 - width / 2, rect.top + rect.height / 2 - height / 2];
   return { left: `${left}px`, top: `${top}px` };
+}
+
+const ICONS = { info: "info", good: "check", warning: "warning", error: "error" } as const;
+const STAYS_MS = 7000;
+
+export function Toasts() {
+  const { session } = useStudio();
+  return <div class="toasts" role="region" aria-label="Messages" aria-live="polite">{session.toasts.value.map((toast) => <ToastCard key={toast.id} toast={toast} />)}</div>;
+}
+
+function ToastCard({ toast }: { toast: Toast }) {
+  const { session } = useStudio();
+  useEffect(() => {
+    // Errors and questions wait for the reader
+    if (toast.level === "error" || toast.act !== undefined) return;
+    const timer = setTimeout(() => session.dropToast(toast.id), STAYS_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  return (
+    <div class={`toast ${toast.level}`} role={toast.level === "error" ? "alert" : "status"}>
+      <Icon name={ICONS[toast.level]} />
+      <div>
+        <p>{toast.sentence}</p>
+        {toast.fix !== "" && <p class="fix">{toast.fix}</p>}
+        {toast.act !== undefined && (
+          <button type="button" class="button" onClick={() => {
+            session.dropToast(toast.id);
+            toast.act?.run();
+          }}>{toast.act.label}</button>
+        )}
+      </div>
+      <button type="button" class="quiet small" aria-label="Dismiss" onClick={() => session.dropToast(toast.id)}><Icon name="close" size={14} /></button>
+    </div>
+  );
+}
+
+export function JobsPanel() {
+  const { session } = useStudio();
+  const jobs = [...session.jobs.value].reverse();
+  const titles = new Map(session.tools.value.map((tool) => [tool.id, tool.title]));
+  if (jobs.length === 0) return <p class="note">Long work is listed here with its progress, and can be ended. Nothing runs now.</p>;
+  return (
+    <div>
+      {jobs.map((job) => (
+        <div key={job.id} class={`job ${job.state}`}>
+          <div class="head">
+            <span class="lead"><Icon name={job.state === "done" ? "check" : job.state === "failed" ? "error" : job.tool} /></span>
+            <h2 class="grow cut">{titles.get(job.tool) ?? job.tool}</h2>
+            <span class="muted">{isBusy(job) ? `${Math.round(100 * job.fraction)} %` : job.state}</span>
+          </div>
+          {isBusy(job) && <JobLine job={job} />}
+          {!isBusy(job) && job.sentence !== "" && <p class="muted">{job.sentence}</p>}
+          {job.fix !== "" && <p class="muted">{job.fix}</p>}
+          {job.result.files !== undefined && <Results result={{ files: job.result.files }} />}
+        </div>
+      ))}
+    </div>
+  );
 }

@@ -4,13 +4,6 @@ const MARK_PX = 64; // least distance of two labelled marks of the ruler
 const CLOCK_S = [15, 30, 60, 120, 300, 600, 900, 1800, 3600];
 const TICK_PX = 7; // least distance of two ticks
 
-/** Labelled marks and ticks of a ruler: distances [s] and the text of a mark. */
-export interface Ruler {
-  markS: number;
-  tickS: number;
-  label(mark: number): string;
-}
-
 /** The next 1, 2 or 5 times a power of ten. */
 export function roundStep(least: number): number {
   const power = 10 ** Math.floor(Math.log10(least) + 1e-9);
@@ -94,8 +87,8 @@ export class TimeAxis {
     this.pan(0);
   }
 
-  /** Marks in 1, 2 or 5 times a power of ten of seconds; no tick is finer than a frame. */
-  ruler(rateHz: number): Ruler {
+  /** Distances [s] of labelled marks and ticks, and the text of a mark: 1, 2 or 5 times a power of ten; no tick is finer than a frame. */
+  ruler(rateHz: number): { markS: number; tickS: number; label: (mark: number) => string } {
     const leastOf = (pixels: number): number => {
       const least = pixels / this.pixelsPerSecond;
       // Beyond ten seconds the clock counts in parts of a minute

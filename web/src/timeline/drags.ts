@@ -423,26 +423,20 @@ export function dragStrip(strips: readonly Strip[], index: number, drag: StripDr
   const strip = strips[index];
   const length = strip.out_s - strip.in_s;
   const clamp = (value: number, low: number, high: number): number => Math.min(Math.max(value, low), Math.max(low, high));
-  switch (drag) {
-    case "move": {
-      const start_s = Math.max(0, timeS);
-      // Where the strip now overlaps the one before, the overlap is the cross-fade
-      const before = strips.filter((other, i) => i !== index && other.start_s <= start_s).map(stripStop);
-      const overlap = Math.max(0, ...before) - start_s;
-      return overlap > 0 ? { start_s, blend_s: Math.min(overlap, length * strip.loop) } : { start_s };
-    }
-    case "trim-start": {
-      const shift = clamp(timeS - strip.start_s, Math.max(-strip.in_s, -strip.start_s), length - frameS);
-      return { start_s: strip.start_s + shift, in_s: strip.in_s + shift };
-    }
-    case "trim-stop":
-      return { out_s: clamp(strip.in_s + (timeS - strip.start_s) / strip.loop, strip.in_s + frameS, strip.take_s ?? Infinity) };
-    case "loop": {
-      const loop = Math.max(1, (timeS - strip.start_s) / length);
-      // Whole turns hold
-      return { loop: Math.abs(loop - Math.round(loop)) < 0.08 ? Math.round(loop) : loop };
-    }
-    case "blend":
-      return { blend_s: clamp(timeS - strip.start_s, 0, length * strip.loop) };
+  if (drag === "move") {
+    const start_s = Math.max(0, timeS);
+    // Where the strip now overlaps the one before, the overlap is the cross-fade
+    const before = strips.filter((other, i) => i !== index && other.start_s <= start_s).map(stripStop);
+    const overlap = Math.max(0, ...before) - start_s;
+    return overlap > 0 ? { start_s, blend_s: Math.min(overlap, length * strip.loop) } : { start_s };
   }
+  if (drag === "trim-start") {
+    const shift = clamp(timeS - strip.start_s, Math.max(-strip.in_s, -strip.start_s), length - frameS);
+    return { start_s: strip.start_s + shift, in_s: strip.in_s + shift };
+  }
+  if (drag === "trim-stop") return { out_s: clamp(strip.in_s + (timeS - strip.start_s) / strip.loop, strip.in_s + frameS, strip.take_s ?? Infinity) };
+  if (drag === "blend") return { blend_s: clamp(timeS - strip.start_s, 0, length * strip.loop) };
+  const loop = Math.max(1, (timeS - strip.start_s) / length);
+  // Whole turns hold
+  return { loop: Math.abs(loop - Math.round(loop)) < 0.08 ? Math.round(loop) : loop };
 }

@@ -127,45 +127,37 @@ function hitRow(scene: Scene, row: number, x: number, y: number, reachPx: number
   const { axis, layout } = scene;
   const what = layout.rows[row];
   const timeS = axis.toSeconds(x);
-  switch (what.kind) {
-    case "keys":
-    case "events": {
-      const index = nearest(what.times, timeS, reachPx / axis.pixelsPerSecond);
-      if (index < 0) return null;
-      return what.kind === "keys" ? { part: "key", row, channel: -1, index } : { part: "item", row, index, edge: null };
+  if (what.kind === "curve") return hitCurve(scene, what, row, x, y, reachPx + 1);
+  if (what.kind === "strips") {
+    // The later strip lies on top
+    for (let index = what.strips.length - 1; index >= 0; index--) {
+      const strip = what.strips[index];
+      const [from, to] = [axis.toPixels(strip.start_s), axis.toPixels(stripStop(strip))];
+      if (x < from - reachPx || x > to + reachPx) continue;
+      const isTop = y - layout.top(row) < TAB_PX;
+      const blendX = axis.toPixels(strip.start_s + strip.blend_s);
+      if (isTop && Math.abs(x - to) <= TAB_PX && x <= to + reachPx) return { part: "loop", row, index };
+      if (isTop && Math.abs(x - blendX) <= TAB_PX) return { part: "blend", row, index };
+      const edge = Math.abs(x - from) <= reachPx ? "start" : Math.abs(x - to) <= reachPx ? "stop" : null;
+      return { part: "item", row, index, edge };
     }
-    case "bands": {
-      const index = runAt(what.starts, what.stops, timeS);
-      return index < 0 ? null : { part: "item", row, index, edge: null };
-    }
-    case "contacts": {
-      // The nearest end; inside a short run each half belongs to its end, so that both can be held
-      const near = nearest(what.starts, timeS, reachPx / axis.pixelsPerSecond);
-      const far = nearest(what.stops, timeS, reachPx / axis.pixelsPerSecond);
-      const away = (time: number): number => Math.abs(time - timeS);
-      if (near >= 0 && (far < 0 || away(what.starts[near]) <= away(what.stops[far]))) return { part: "item", row, index: near, edge: "start" };
-      if (far >= 0) return { part: "item", row, index: far, edge: "stop" };
-      const index = runAt(what.starts, what.stops, timeS);
-      return index < 0 ? null : { part: "item", row, index, edge: null };
-    }
-    case "strips":
-      // The later strip lies on top
-      for (let index = what.strips.length - 1; index >= 0; index--) {
-        const strip = what.strips[index];
-        const [from, to] = [axis.toPixels(strip.start_s), axis.toPixels(stripStop(strip))];
-        if (x < from - reachPx || x > to + reachPx) continue;
-        const isTop = y - layout.top(row) < TAB_PX;
-        const blendX = axis.toPixels(strip.start_s + strip.blend_s);
-        if (isTop && Math.abs(x - to) <= TAB_PX && x <= to + reachPx) return { part: "loop", row, index };
-        if (isTop && Math.abs(x - blendX) <= TAB_PX) return { part: "blend", row, index };
-        if (Math.abs(x - from) <= reachPx) return { part: "item", row, index, edge: "start" };
-        if (Math.abs(x - to) <= reachPx) return { part: "item", row, index, edge: "stop" };
-        return { part: "item", row, index, edge: null };
-      }
-      return null;
-    case "curve":
-      return hitCurve(scene, what, row, x, y, reachPx + 1);
+    return null;
   }
+  const reachS = reachPx / axis.pixelsPerSecond;
+  if (what.kind === "keys" || what.kind === "events") {
+    const index = nearest(what.times, timeS, reachS);
+    if (index < 0) return null;
+    return what.kind === "keys" ? { part: "key", row, channel: -1, index } : { part: "item", row, index, edge: null };
+  }
+  if (what.kind === "contacts") {
+    // The nearest end; inside a short run each half belongs to its end, so that both can be held
+    const [near, far] = [nearest(what.starts, timeS, reachS), nearest(what.stops, timeS, reachS)];
+    const away = (time: number): number => Math.abs(time - timeS);
+    if (near >= 0 && (far < 0 || away(what.starts[near]) <= away(what.stops[far]))) return { part: "item", row, index: near, edge: "start" };
+    if (far >= 0) return { part: "item", row, index: far, edge: "stop" };
+  }
+  const index = runAt(what.starts, what.stops, timeS);
+  return index < 0 ? null : { part: "item", row, index, edge: null };
 }
 
 function hitCurve(scene: Scene, what: CurveRow, row: number, x: number, y: number, reachPx: number): Hit | null {

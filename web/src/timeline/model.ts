@@ -127,24 +127,10 @@ export function stripStop(strip: Strip): number {
 
 /** Times of a row that a pointer can hold on to or a key can jump to, sorted. */
 export function rowTimes(row: Row): Float64Array {
-  switch (row.kind) {
-    case "keys":
-    case "events":
-      return row.times;
-    case "bands":
-    case "contacts": {
-      const ends = new Float64Array(2 * row.starts.length);
-      row.starts.forEach((start, i) => {
-        ends[2 * i] = start;
-        ends[2 * i + 1] = row.stops[i];
-      });
-      return ends;
-    }
-    case "strips":
-      return Float64Array.from(row.strips.flatMap((s) => [s.start_s, stripStop(s)])).sort();
-    case "curve":
-      return Float64Array.from(row.channels.flatMap((c) => (c.keys === null ? [] : Array.from(c.keys.times)))).sort();
-  }
+  if (row.kind === "keys" || row.kind === "events") return row.times;
+  if (row.kind === "strips") return Float64Array.from(row.strips.flatMap((strip) => [strip.start_s, stripStop(strip)])).sort();
+  if (row.kind === "curve") return Float64Array.from(row.channels.flatMap((c) => (c.keys === null ? [] : Array.from(c.keys.times)))).sort();
+  return Float64Array.from({ length: 2 * row.starts.length }, (_, i) => (i % 2 === 0 ? row.starts : row.stops)[i >> 1]);
 }
 
 /** How many indices of a sorted list lie in [first, last). */
@@ -155,25 +141,18 @@ export function countWithin(indices: Int32Array, first: number, last: number): n
 /** A row in one sentence: the text alternative of what is drawn. */
 export function describeRow(row: Row): string {
   const s = (value: number): string => `${value.toFixed(2)} s`;
-  switch (row.kind) {
-    case "bands": {
-      const red = row.levels.reduce((n, level) => n + Number(level === 2), 0);
-      const worst = row.worst < 0 ? "" : `; worst from ${s(row.starts[row.worst])} to ${s(row.stops[row.worst])}: ${row.texts[row.worst]}`;
-      return `${row.label}: ${row.starts.length} stretches, ${red} red${worst}`;
-    }
-    case "contacts": {
-      const total = row.starts.reduce((sum, start, i) => sum + row.stops[i] - start, 0);
-      return `${row.label}: ${row.starts.length} contacts, ${s(total)} in all`;
-    }
-    case "keys":
-      return `${row.label}: ${row.times.length} keys`;
-    case "events":
-      return `${row.label}: ${row.times.length} events`;
-    case "strips":
-      return `${row.label}: ${row.strips.map((strip) => `${strip.name} from ${s(strip.start_s)} to ${s(stripStop(strip))}`).join(", ")}`;
-    case "curve":
-      return `${row.label}: curves ${row.channels.map((channel) => channel.name).join(", ")} in ${row.unit}`;
+  if (row.kind === "bands") {
+    const red = row.levels.reduce((n, level) => n + Number(level === 2), 0);
+    const worst = row.worst < 0 ? "" : `; worst from ${s(row.starts[row.worst])} to ${s(row.stops[row.worst])}: ${row.texts[row.worst]}`;
+    return `${row.label}: ${row.starts.length} stretches, ${red} red${worst}`;
   }
+  if (row.kind === "contacts") {
+    const total = row.starts.reduce((sum, start, i) => sum + row.stops[i] - start, 0);
+    return `${row.label}: ${row.starts.length} contacts, ${s(total)} in all`;
+  }
+  if (row.kind === "strips") return `${row.label}: ${row.strips.map((strip) => `${strip.name} from ${s(strip.start_s)} to ${s(stripStop(strip))}`).join(", ")}`;
+  if (row.kind === "curve") return `${row.label}: curves ${row.channels.map((channel) => channel.name).join(", ")} in ${row.unit}`;
+  return `${row.label}: ${row.times.length} ${row.kind}`;
 }
 
 /** What a clip tells of its time: coloured stretches [s] and contacts [s]. */

@@ -39,17 +39,12 @@ export class Timeline implements DragView {
     private readonly theme: () => Theme,
   ) {
     const { canvas, tip, summary } = this;
-    canvas.tabIndex = 0;
-    canvas.setAttribute("role", "slider");
-    canvas.setAttribute("aria-label", "Time");
-    canvas.setAttribute("aria-valuemin", "0");
+    Object.assign(canvas, { tabIndex: 0, role: "slider", ariaLabel: "Time", ariaValueMin: "0" });
     Object.assign(canvas.style, { display: "block", width: "100%", height: "100%", touchAction: "none" });
-    tip.setAttribute("role", "status");
-    tip.className = "timeline-tip";
+    Object.assign(tip, { role: "status", className: "timeline-tip", hidden: true });
     Object.assign(tip.style, {
       position: "absolute", maxWidth: "280px", padding: "3px 7px", borderRadius: "4px", border: "1px solid", pointerEvents: "none", font: "12px/1.4 system-ui, sans-serif",
     });
-    tip.hidden = true;
     summary.id = `timeline-summary-${Math.random().toString(36).slice(2)}`;
     Object.assign(summary.style, { position: "absolute", width: "1px", height: "1px", overflow: "hidden", clipPath: "inset(50%)", margin: "0" });
     canvas.setAttribute("aria-describedby", summary.id);
@@ -58,11 +53,6 @@ export class Timeline implements DragView {
     this.listen();
     this.observer.observe(host);
     this.resize();
-  }
-
-  /** Height that shows every row without scrolling [px]. */
-  get naturalPx(): number {
-    return this.layout.totalPx;
   }
 
   set(change: Partial<TimelineModel>): void {
@@ -96,8 +86,7 @@ export class Timeline implements DragView {
   }
 
   redraw(): void {
-    this.isStale = true;
-    this.ask();
+    this.change({});
   }
 
   resize(): void {
@@ -312,10 +301,11 @@ export class Timeline implements DragView {
       const row = this.model.rows[hit.row];
       if (row.kind === "bands" || row.kind === "contacts") this.setRange([row.starts[hit.index], row.stops[hit.index]]);
     }
-    if (hit.part === "empty") {
-      const row = this.model.rows[hit.row];
-      if (row.kind === "keys" || row.kind === "curve" || row.kind === "events") this.events.onAddKey?.(row, this.toFrame(timeS));
-    }
+    if (hit.part === "empty") this.addKey(this.model.rows[hit.row], timeS);
+  }
+
+  private addKey(row: Row | undefined, timeS: number): void {
+    if (row?.kind === "keys" || row?.kind === "curve" || row?.kind === "events") this.events.onAddKey?.(row, this.toFrame(timeS));
   }
 
   private toFrame(timeS: number): number {
@@ -347,7 +337,8 @@ export class Timeline implements DragView {
     this.events.onScrub?.(this.model.playheadS, "end");
   }
 
-  private press(event: KeyboardEvent): void {
+  /** Do what a key says. */
+  press(event: KeyboardEvent): void {
     if (event.ctrlKey || event.metaKey) return;
     const { model, axis } = this;
     const { playheadS, durationS, rateHz, rangeS } = model;
@@ -376,10 +367,7 @@ export class Timeline implements DragView {
       "=": () => zoom(0.7),
       "-": () => zoom(1 / 0.7),
       a: () => this.show(),
-      Enter: () => {
-        const row = model.rows[this.focusedRow];
-        if (row?.kind === "keys" || row?.kind === "curve" || row?.kind === "events") this.events.onAddKey?.(row, this.toFrame(playheadS));
-      },
+      Enter: () => this.addKey(model.rows[this.focusedRow], playheadS),
       Delete: () => this.events.onDelete?.(model.selection),
       Backspace: () => this.events.onDelete?.(model.selection),
       Escape: () => {
@@ -443,19 +431,14 @@ function textOf(row: Row, index: number): string {
 
 /** What a row says of a moment. */
 function textAt(row: Row, timeS: number): string {
-  switch (row.kind) {
-    case "bands":
-    case "contacts": {
-      const run = runAt(row.starts, row.stops, timeS);
-      return run < 0 ? "" : textOf(row, run);
-    }
-    case "strips": {
-      const strip = row.strips.filter((each) => each.start_s <= timeS && timeS < stripStop(each)).at(-1);
-      return strip === undefined ? "" : `${strip.name}: ${strip.in_s.toFixed(2)} to ${strip.out_s.toFixed(2)} s of the take, from ${strip.start_s.toFixed(2)} s on`;
-    }
-    case "curve":
-      return `${row.channels.map((channel) => `${channel.name} ${valueAt(channel, timeS).toPrecision(3)}`).join(", ")} ${row.unit}`;
-    default:
-      return "";
+  if (row.kind === "bands" || row.kind === "contacts") {
+    const run = runAt(row.starts, row.stops, timeS);
+    return run < 0 ? "" : textOf(row, run);
   }
+  if (row.kind === "strips") {
+    const strip = row.strips.filter((each) => each.start_s <= timeS && timeS < stripStop(each)).at(-1);
+    return strip === undefined ? "" : `${strip.name}: ${strip.in_s.toFixed(2)} to ${strip.out_s.toFixed(2)} s of the take, from ${strip.start_s.toFixed(2)} s on`;
+  }
+  if (row.kind !== "curve") return "";
+  return `${row.channels.map((channel) => `${channel.name} ${valueAt(channel, timeS).toPrecision(3)}`).join(", ")} ${row.unit}`;
 }

@@ -110,6 +110,7 @@ export class Body {
   }
 
   dispose(): void {
+    this.mesh.removeFromParent();
     this.mesh.geometry.dispose();
     (this.mesh.material as THREE.Material).dispose();
     this.mesh.skeleton.dispose();
@@ -141,27 +142,25 @@ const ROTATION = new THREE.Quaternion();
 const UNIT = new THREE.Vector3(1, 1, 1);
 
 function buildGeometry(capsules: Capsule[], palette: Palette): THREE.BufferGeometry {
-  const positions: number[] = [];
-  const normals: number[] = [];
+  const whole: Surface = { positions: [], normals: [], faces: [] };
   const colours: number[] = [];
   const carriers: number[] = [];
   const weights: number[] = [];
-  const faces: number[] = [];
   for (const capsule of capsules) {
     const colour = new THREE.Color(palette.sides[capsule.side]);
-    const first = positions.length / 3;
+    const first = whole.positions.length / 3;
     const surface = capsuleSurface(capsule);
-    positions.push(...surface.positions);
-    normals.push(...surface.normals);
-    faces.push(...surface.faces.map((vertex) => first + vertex));
+    whole.positions.push(...surface.positions);
+    whole.normals.push(...surface.normals);
+    whole.faces.push(...surface.faces.map((vertex) => first + vertex));
     for (let v = 0; v < surface.positions.length / 3; v++) {
       colours.push(colour.r, colour.g, colour.b);
       carriers.push(capsule.joint, 0, 0, 0);
       weights.push(1, 0, 0, 0);
     }
   }
-  const [position, normal, color, skinWeight] = [positions, normals, colours, weights].map((list) => Float32Array.from(list));
-  return makeGeometry({ position, normal, color, skinIndex: Uint16Array.from(carriers), skinWeight }, Uint32Array.from(faces));
+  const [position, normal, color, skinWeight] = [whole.positions, whole.normals, colours, weights].map((list) => Float32Array.from(list));
+  return makeGeometry({ position, normal, color, skinIndex: Uint16Array.from(carriers), skinWeight }, Uint32Array.from(whole.faces));
 }
 
 function skinGeometry(skin: Skin, colour: string): THREE.BufferGeometry {

@@ -201,10 +201,7 @@ export class OverlaySet {
         this.group.add(body.mesh);
       }
     } else if (!isShown && this.skins.length > 0) {
-      for (const { body } of this.skins) {
-        this.group.remove(body.mesh);
-        body.dispose();
-      }
+      for (const { body } of this.skins) body.dispose();
       this.skins = [];
     }
     for (const { body, shiftS } of this.skins) {

@@ -53,10 +53,7 @@ export class Cast {
       if (known === undefined) this.scene.add(actor.body.mesh);
       this.actors.push(actor);
     }
-    for (const { body } of old.values()) {
-      this.scene.remove(body.mesh);
-      body.dispose();
-    }
+    for (const { body } of old.values()) body.dispose();
   }
 
   dispose(): void {
@@ -116,10 +113,7 @@ export class Viewport {
   ) {
     this.stage = new Stage(host, { groundM: 0, world: [], palette: [LIGHT, DARK] });
     this.cast = new Cast(this.stage.scene);
-    const { canvas } = this;
-    canvas.tabIndex = 0;
-    canvas.setAttribute("role", "img");
-    canvas.setAttribute("aria-label", "Viewport");
+    Object.assign(this.canvas, { tabIndex: 0, role: "img", ariaLabel: "Viewport" });
     this.stage.controls.addEventListener("change", () => {
       this.view.value = null;
       this.requestDraw();
@@ -411,22 +405,23 @@ export class Viewport {
     const project = this.session.project.value;
     const [world, sketch] = [project?.world, project?.sketch];
     const isShown = this.session.overlays.value.world;
-    if (!isShown || world === undefined || (Object.keys(world).length === 0 && Object.keys(sketch ?? {}).length === 0)) {
-      this.stage.showWorld([]);
+    const show = (meshes: WorldMesh[]): void => {
+      this.stage.showWorld(meshes);
       this.requestDraw();
+    };
+    if (!isShown || world === undefined || (Object.keys(world).length === 0 && Object.keys(sketch ?? {}).length === 0)) {
+      show([]);
       return;
     }
     this.session.ask("scenery", {}).then(
       ({ value, arrays }) => {
         const parts = value as { colour: string; opacity: number; first_vertex: number; vertices: number; first_face: number; faces: number }[];
-        const meshes = parts.map((part): WorldMesh => ({
+        show(parts.map((part): WorldMesh => ({
           colour: part.colour,
           opacity: part.opacity,
           vertices: (arrays.vertices as Float32Array).slice(3 * part.first_vertex, 3 * (part.first_vertex + part.vertices)),
           faces: Array.from(arrays.faces.subarray(3 * part.first_face, 3 * (part.first_face + part.faces)), (vertex) => vertex - part.first_vertex),
-        }));
-        this.stage.showWorld(meshes);
-        this.requestDraw();
+        })));
       },
       () => {},
     );

@@ -110,10 +110,8 @@ const DISCS = Object.fromEntries(
 ) as Record<Handle["shape"], THREE.SphereGeometry>;
 
 function bandOf(item: Item, widthM: number): Point2[] {
-  const [a, b] = [item.start as Point2, item.end as Point2];
-  const length = Math.hypot(b[0] - a[0], b[1] - a[1]) || 1;
-  const [nx, nz] = [(-(b[1] - a[1]) / length) * (widthM / 2), ((b[0] - a[0]) / length) * (widthM / 2)];
-  return [[a[0] + nx, a[1] + nz], [b[0] + nx, b[1] + nz], [b[0] - nx, b[1] - nz], [a[0] - nx, a[1] - nz]];
+  const ends = [item.start, item.end] as Point2[];
+  return [...offsetLine(ends, widthM / 2), ...offsetLine(ends, -widthM / 2).reverse()];
 }
 
 function boxOf(item: Item): Point2[] {

@@ -13,7 +13,7 @@ import type { Viewport } from "../../viewport/viewport";
 import { extensions, type HandleFactory, type ToolPartProps } from "../handles";
 import { beginLive, endLive, LiveEnd, LiveTime, pressLive, running, steer } from "../live";
 import { changeSetting, settingsOf, settingsToSend } from "../panel";
-import { Drive, type Pad } from "./drive";
+import { Drive } from "./drive";
 
 const NOWHERE = new THREE.Vector3();
 const JOINTS = 22; // of the walkers' skeleton
@@ -55,17 +55,13 @@ function begin(session: Session, viewport: Viewport, settings: Record<string, un
   let last = performance.now();
   const step = (now: number): void => {
     if (running.peek() !== "walk") return;
-    const changes = drive.read(Math.min((now - last) / 1000, 0.1), findPad());
+    const pad = navigator.getGamepads?.().find((each) => each !== null) ?? null; // the first that is plugged in
+    const changes = drive.read(Math.min((now - last) / 1000, 0.1), pad);
     last = now;
     if (changes !== null) steer(session, { ...changes });
     requestAnimationFrame(step);
   };
   requestAnimationFrame(step);
-}
-
-/** The first gamepad that is plugged in. */
-function findPad(): Pad | null {
-  return navigator.getGamepads?.().find((pad) => pad !== null) ?? null;
 }
 
 const makeHandles: HandleFactory = (viewport, session) => {
@@ -125,10 +121,7 @@ const makeHandles: HandleFactory = (viewport, session) => {
       stop();
       stopOthers();
       others.value = { roots: NONE, rotations: NONE };
-      for (const body of bodies) {
-        viewport.scene.remove(body.mesh);
-        body.dispose();
-      }
+      for (const body of bodies) body.dispose();
       discard(prints);
     },
   };
