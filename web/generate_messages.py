@@ -1,7 +1,8 @@
 """The page's types of messages, commands and document, generated from ours before every check of the client.
 
 ``npm run check`` writes ``web/build/messages.ts`` and compiles the client against it, so that a message that one side
-does not know fails the build. The file holds types alone: bundling the client needs neither the file nor Python.
+does not know fails the build; it takes the first ``python`` on the path, which needs the ``studio`` extra. The file
+holds types alone: bundling the client needs neither the file nor Python.
 """
 
 from __future__ import annotations

@@ -46,11 +46,11 @@ export interface Toast {
   act?: { label: string; run: () => void };
 }
 
-export type Answer = Pick<AnswerMessage, "value" | "arrays">;
+type Answer = Pick<AnswerMessage, "value" | "arrays">;
 export type LiveFrame = FrameMessage;
 
 /** The server said no: a sentence, and what would help. */
-export class Refusal extends Error {
+class Refusal extends Error {
   constructor(
     sentence: string,
     readonly fix: string,

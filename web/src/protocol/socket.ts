@@ -5,7 +5,7 @@ import type { ClientMessage, HelloMessage, ServerMessage } from "../../build/mes
 
 export type Link = "connecting" | "open" | "lost";
 
-export interface SocketEvents {
+interface SocketEvents {
   onLink(link: Link): void;
   onMessage(message: ServerMessage): void;
   /** A patch was missed: the mirror is to be thrown away when the next welcome comes. */

@@ -10,7 +10,7 @@ import type { Viewport } from "../viewport/viewport";
 export type Area = "left" | "right" | "bottom";
 export type PanelId = "project" | "tool" | "details" | "jobs" | "timeline";
 
-export interface AreaState {
+interface AreaState {
   panels: PanelId[];
   active: PanelId | null;
   sizePx: number;

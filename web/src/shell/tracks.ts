@@ -288,7 +288,7 @@ export function logarithm([w, x, y, z]: readonly number[]): Triple {
   return [scale * x, scale * y, scale * z];
 }
 
-export function exponential([x, y, z]: readonly number[]): [number, number, number, number] {
+function exponential([x, y, z]: readonly number[]): [number, number, number, number] {
   const half = (Math.hypot(x, y, z) * Math.PI) / 360;
   const scale = half < 1e-9 ? Math.PI / 360 : (Math.sin(half) / half) * (Math.PI / 360);
   return [Math.cos(half), scale * x, scale * y, scale * z];

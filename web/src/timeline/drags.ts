@@ -416,7 +416,7 @@ export function limitShift(times: Float64Array, selected: Int32Array, dtS: numbe
   return Math.min(Math.max(dtS, -first), Math.max(0, durationS - last));
 }
 
-export type StripDrag = "move" | "trim-start" | "trim-stop" | "loop" | "blend";
+type StripDrag = "move" | "trim-start" | "trim-stop" | "loop" | "blend";
 
 /** What a drag of a strip to a time changes: `timeS` is where the held part (start, end or tab) should lie. */
 export function dragStrip(strips: readonly Strip[], index: number, drag: StripDrag, timeS: number, frameS: number): Partial<Strip> {

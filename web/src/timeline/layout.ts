@@ -6,7 +6,7 @@ import { type CurveRow, type Edge, type Row, runAt, type Selection, stripStop } 
 
 export const RULER_PX = 24;
 export const BAR_PX = 10; // the scroll bar below the rows
-export const GAP_PX = 2;
+const GAP_PX = 2;
 const HANDLE_PX = 32; // from a selected key of a curve to the ends of its tangent
 const HEIGHTS: Record<Row["kind"], number> = { bands: 15, contacts: 15, keys: 17, strips: 34, events: 17, curve: 120 };
 const TAB_PX = 9; // the tabs of a strip for its blend and its loop, at its upper corners

@@ -3,7 +3,7 @@
 import { type Channel, keyCurve, lowerBound, Pyramid } from "../curves/channel";
 import type { Clip, ContactTrack } from "../viewer/clip";
 
-export type Level = "green" | "amber" | "red";
+type Level = "green" | "amber" | "red";
 export const LEVELS: readonly Level[] = ["green", "amber", "red"];
 
 /** What every row has: a label, and a height of its own if the kind's does not fit. */
@@ -156,7 +156,7 @@ export function describeRow(row: Row): string {
 }
 
 /** What a clip tells of its time: coloured stretches [s] and contacts [s]. */
-export type TimedClip = Pick<Clip, "name" | "bands"> & { contacts: readonly Pick<ContactTrack, "name" | "runs">[] };
+type TimedClip = Pick<Clip, "name" | "bands"> & { contacts: readonly Pick<ContactTrack, "name" | "runs">[] };
 
 /** Rows of one clip: its bands, then its contacts. `prefix` names the clip where several are shown. */
 export function clipRows(clip: TimedClip, prefix = "", id = clip.name): Row[] {

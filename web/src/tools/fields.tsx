@@ -9,7 +9,7 @@ import { upload } from "../shell/files";
 import { Icon } from "../shell/icons";
 import { roundStep } from "../timeline/axis";
 
-export interface FieldProps {
+interface FieldProps {
   parameter: ParameterDescription;
   value: unknown;
   onChange: (value: unknown) => void;

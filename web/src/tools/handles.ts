@@ -42,7 +42,7 @@ export interface ToolPartProps {
 }
 
 /** What a tool adds to what is drawn from its description. */
-export interface ToolExtension {
+interface ToolExtension {
   /** Of the viewport; they live while the tool is open. */
   handles?: HandleFactory;
   /** Part of the panel above the settings. */

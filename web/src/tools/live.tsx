@@ -141,7 +141,7 @@ const SPAN_S = 6;
 const HEIGHT_PX = 110;
 
 /** What is plotted: the array or fact that holds it, its unit, and a name for each of its numbers. */
-export type Quantity = [name: string, unit: string, channels: string[]];
+type Quantity = [name: string, unit: string, channels: string[]];
 
 /** Of the physics report, and of a simulation. */
 export const PLOTS: Record<string, Quantity> = {

@@ -192,7 +192,7 @@ export function Results({ result }: { result: JobResult }) {
   );
 }
 
-export function DataTable({ rows }: { rows: Record<string, unknown>[] }) {
+function DataTable({ rows }: { rows: Record<string, unknown>[] }) {
   const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   return (
     <div class="scroll-x">

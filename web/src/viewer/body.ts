@@ -172,7 +172,7 @@ function skinGeometry(skin: Skin, colour: string): THREE.BufferGeometry {
   return geometry;
 }
 
-export interface Surface {
+interface Surface {
   positions: number[];
   normals: number[];
   faces: number[];

@@ -36,7 +36,7 @@ export interface Band {
   spans: Span[];
 }
 
-export interface Span {
+interface Span {
   start_s: number;
   stop_s: number;
   level: "green" | "amber" | "red";

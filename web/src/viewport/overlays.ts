@@ -108,7 +108,7 @@ export function makeMarks(): { mass: THREE.Mesh; support: THREE.LineLoop } {
 }
 
 /** Quantities over a whole motion: com (F, 3), forces (K, F, 6) as point and force [N], hulls of what touches (F, N, 2), flights (K, 2) as frames, their free falls (K, P, 3). */
-export type Dynamics = Partial<Record<"com" | "forces" | "support" | "flights" | "falls", Float32Array>>;
+type Dynamics = Partial<Record<"com" | "forces" | "support" | "flights" | "falls", Float32Array>>;
 
 /** All overlays of the main body. */
 export class OverlaySet {

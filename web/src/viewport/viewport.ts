@@ -13,9 +13,9 @@ import type { WorldMesh } from "../viewer/clip";
 import { discard, Stage, type View } from "../viewer/stage";
 import { JointDots, OverlaySet } from "./overlays";
 
-export type Role = "main" | "before" | "preview" | "ghost" | "pinned";
+type Role = "main" | "before" | "preview" | "ghost" | "pinned";
 
-export interface ActorSpec {
+interface ActorSpec {
   role: Role;
   clip: StoredClip;
   palette: number;
@@ -23,13 +23,13 @@ export interface ActorSpec {
   offsetM: number; // aside
 }
 
-export interface Actor extends ActorSpec {
+interface Actor extends ActorSpec {
   key: string;
   body: Body;
   offset: THREE.Vector3;
 }
 
-export class Cast {
+class Cast {
   readonly actors: Actor[] = [];
 
   constructor(private readonly scene: THREE.Scene) {}
@@ -71,7 +71,7 @@ const FLUENT_MS = 25; // between frames of a renderer that can afford the shadow
 const IDLE_MS = 120; // between questions for blocks that nobody waits for
 
 /** Frames that a drag shows instead of the clip's: roots (n, 3), local rotations (n, J, 4) xyzw. */
-export interface HeldFrames {
+interface HeldFrames {
   /** First frame of the stretch; a single pose without one stands at every time. */
   first?: number;
   roots: Float32Array;

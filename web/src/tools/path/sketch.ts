@@ -3,7 +3,7 @@
 import type { DocumentPatch } from "../../../build/messages";
 
 export type Point2 = [x: number, z: number];
-export type Point3 = [x: number, y: number, z: number];
+type Point3 = [x: number, y: number, z: number];
 type Path = (string | number)[];
 
 /** Kinds of things that stand in lists of the sketch's tree. */

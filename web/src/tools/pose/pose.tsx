@@ -15,7 +15,7 @@ import type { Viewport } from "../../viewport/viewport";
 const PATIENCE_MS = 4000; // for the result of a command after the release
 
 /** What the last drag told: a sentence, and the time from each move of the pointer to its drawn pose [ms]. */
-export const dragReport = { sentence: signal(""), lagsMs: [] as number[] };
+const dragReport = { sentence: signal(""), lagsMs: [] as number[] };
 (globalThis as { mareyDrag?: typeof dragReport }).mareyDrag = dragReport;
 
 /** Handles of a tool that drags one joint to a place; `place` names its settings from the joint. */
