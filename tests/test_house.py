@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +28,20 @@ def test_three_files_with_one_prefix_are_a_folder() -> None:
 
 def test_the_product_has_at_most_520_files() -> None:
     assert len(house.modules()) <= MOST_FILES
+
+
+def count_lines(folder: str, *suffixes: str) -> int:
+    """Lines of the files of a folder, tests and style sheets left out."""
+    files = (path for path in (Path(__file__).parents[1] / folder).rglob("*") if path.suffix in suffixes)
+    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
+
+
+def test_the_studio_has_at_most_4500_lines() -> None:
+    assert count_lines("marey/studio", ".py") <= 4500
+
+
+def test_the_client_has_at_most_9000_lines() -> None:
+    assert count_lines("web/src", ".ts", ".tsx") <= 9000
 
 
 @pytest.mark.xfail(strict=True, reason="131 500 lines")

@@ -32,7 +32,7 @@ from marey.dynamics.validation.measured import (
     estimate_reaction,
     fit_flight_gravity,
 )
-from marey.dynamics.validation.report import CAUSES, ValidityReport, ValiditySpan, plot_report
+from marey.dynamics.validation.report import CAUSES, ValidityReport, ValiditySpan, make_overlay, plot_report
 
 __all__ = [
     "CAUSES",
@@ -66,6 +66,7 @@ __all__ = [
     "estimate_reaction",
     "find_supports",
     "fit_flight_gravity",
+    "make_overlay",
     "pinocchio_model",
     "plot_report",
     "shift_wrench",

@@ -5,7 +5,7 @@ from marey.picture.bodies import Palette, body_solids
 from marey.picture.capsules import Image, encode_srgb
 from marey.picture.files import PICTURE_SUFFIXES, save_film, save_image, save_pictures
 from marey.picture.motions import ground_level, main_heading, make_light, motion_scene, render_motion
-from marey.picture.pages import describe_clip, describe_world, motion_html, save_page
+from marey.picture.pages import NotebookPage, describe_clip, describe_world, motion_html, save_page
 from marey.picture.plots import PhysicsCurves, plot_angles, plot_contacts, plot_physics, plot_speed
 from marey.picture.scene import (
     CapsuleBatch,
@@ -31,6 +31,7 @@ __all__ = [
     "Image",
     "Label",
     "Margins",
+    "NotebookPage",
     "Palette",
     "PhysicsCurves",
     "PinholeCamera",

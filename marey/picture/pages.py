@@ -2,7 +2,7 @@
 
 The page holds a description (JSON), one block of 32-bit floats (base64) and the player, which is built from ``web/``
 and lies beside this file in an installed wheel. It asks nothing of the network.
-In a notebook a motion shows itself: a small film strip and its facts.
+In a notebook a motion shows itself: a small film strip and its facts; ``NotebookPage(a, b)`` plays motions in the cell.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import numpy as np
@@ -122,6 +123,20 @@ def save_page(
         f"<script>{script}</script></body></html>\n"
     )
     write_atomically(Path(path), page)
+
+
+class NotebookPage:
+    """Motions that play in the cell of a notebook, by the page of :func:`save_page`."""
+
+    def __init__(self, *motions: Motion, height_px: int = 480, **options: Any) -> None:
+        self.motions, self.height_px, self.options = motions, height_px, options
+
+    def _repr_html_(self) -> str:
+        with TemporaryDirectory(prefix="marey-page-") as folder:
+            save_page(self.motions, Path(folder) / "page.html", **self.options)
+            page = (Path(folder) / "page.html").read_text(encoding="utf-8")
+        style = f"width:100%;height:{self.height_px}px;border:0"
+        return f'<iframe title="motions" style="{style}" srcdoc="{escape(page)}"></iframe>'
 
 
 def describe_clip(motion: Motion, bands: Mapping[str, Spans], add: Callable[[FloatArray], Any]) -> dict[str, Any]:

@@ -1,8 +1,7 @@
 """Whole jobs: cleaning of takes; synthesis from sketches with the choice of an engine and checks; batches, archives."""
 
 from marey.base import deprecated_names, guard_room
-from marey.pipeline.archive import ArchiveReport, run_archive
-from marey.pipeline.batch import run_batch
+from marey.pipeline.batch import ArchiveReport, run_archive, run_batch
 from marey.pipeline.cleaning import CleaningResult, CleaningSettings, clean_motion
 from marey.pipeline.in_betweens import BetweenResult, KeyPlan, load_keys, make_in_betweens, take_keys
 from marey.pipeline.measures import check_motion

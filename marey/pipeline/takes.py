@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from marey.base import InputError, MareyError, UnknownNameError
+from marey.base import FloatArray, InputError, MareyError, UnknownNameError
 from marey.contacts import HoldSettings, hold_feet
 from marey.motion import (
     Contacts,
@@ -21,8 +21,10 @@ from marey.motion import (
     mirror,
     resample,
 )
+from marey.skeleton import restored_roles
 
 Tree = Mapping[str, Any]
+PLANT_M: Final = 0.1  # [m] an ankle within this of a place stands there
 FAR: Final = 1e3  # [m], [rad] or a share that nothing exceeds
 # Contacts that a user set hold as they are told, wherever the foot is then and whatever it takes
 TOLD_HOLD: Final = HoldSettings(
@@ -73,8 +75,9 @@ def edit_motion(motion: Motion, layers: Sequence[Tree] = (), edits: Sequence[Tre
     """Put layers over a motion, then make its edits, in order; neighbours of one kind are made together.
 
     Edits: ``{kind: "trim", start_s, stop_s}``, ``{kind: "contact", point, from_s: [a, b], to_s: [a, b]}`` (either may
-    be missing: a contact that appears or goes), ``{kind: "pin", point, time_s, place: [x, y, z]}``,
-    ``{kind: "mirror"}``, ``{kind: "rate", rate_hz}``.
+    be missing: a contact that appears or goes), ``{kind: "plant", foot, from: [x, z], to: [x, z], turn_deg}`` (a foot
+    stands elsewhere), ``{kind: "pin", point, time_s, place: [x, y, z]}``, ``{kind: "mirror"}``,
+    ``{kind: "rate", rate_hz}``.
 
     Raises:
         InputError: an edit of no known kind, or whose values make no sense.
@@ -88,7 +91,7 @@ def edit_motion(motion: Motion, layers: Sequence[Tree] = (), edits: Sequence[Tre
         if kind not in EDITS:
             raise UnknownNameError("edit", kind, "a recipe", tuple(EDITS))
         stop = number + 1
-        while stop < len(edits) and edits[stop].get("kind") == kind and kind in ("contact", "pin"):
+        while stop < len(edits) and edits[stop].get("kind") == kind and kind in ("contact", "pin", "plant"):
             stop += 1
         try:
             motion = EDITS[kind](motion, edits[number:stop])
@@ -144,6 +147,35 @@ def _hold_contacts(motion: Motion, edits: Sequence[Tree]) -> Motion:
     return hold_feet(motion, edit_contacts(seen, motion.rate_hz, edits), TOLD_HOLD).motion
 
 
+def list_plants(motion: Motion) -> list[dict[str, Any]]:
+    """Where feet stand: ``foot``, ``start_s``, ``stop_s``, ``place`` of its ankle ``(3,)`` [m] and ``heading_deg``."""
+    found: list[dict[str, Any]] = []
+
+    def note(foot: str, ankle: FloatArray, heading_rad: float) -> tuple[FloatArray, float]:
+        found.append({"foot": foot, "place": ankle.tolist(), "heading_deg": float(np.degrees(heading_rad))})
+        return ankle, heading_rad
+
+    held = hold_feet(motion, edit=note).motion
+    positions, roles = held.joint_positions(), restored_roles(held.skeleton)
+    for plant in found:
+        ankle = positions[:, roles.joints[f"{plant['foot']}_ankle"]]
+        frames = np.flatnonzero(np.linalg.norm(ankle - plant["place"], axis=-1) < PLANT_M)
+        ends = frames[[0, -1]] if frames.size else np.zeros(2)
+        plant |= dict(zip(("start_s", "stop_s"), (ends / motion.rate_hz).tolist(), strict=True))
+    return sorted(found, key=lambda plant: plant["start_s"])
+
+
+def _move_plants(motion: Motion, edits: Sequence[Tree]) -> Motion:
+    def move(foot: str, ankle: FloatArray, heading_rad: float) -> tuple[FloatArray, float]:
+        for edit in edits:
+            if str(edit["foot"]) == foot and np.hypot(*(ankle[[0, 2]] - edit["from"])) < PLANT_M:
+                ankle = np.array([edit["to"][0], ankle[1], edit["to"][1]], dtype=np.float64)
+                heading_rad += float(np.radians(edit.get("turn_deg", 0.0)))
+        return ankle, heading_rad
+
+    return hold_feet(motion, edit=move).motion
+
+
 def _pin_points(motion: Motion, edits: Sequence[Tree]) -> Motion:
     from marey.spacetime import PointPin, edit_physically
 
@@ -156,6 +188,7 @@ def _pin_points(motion: Motion, edits: Sequence[Tree]) -> Motion:
 EDITS: Final[dict[str, Callable[[Motion, Sequence[Tree]], Motion]]] = {
     "trim": _trim,
     "contact": _hold_contacts,
+    "plant": _move_plants,
     "pin": _pin_points,
     "mirror": lambda motion, _: mirror(motion),
     "rate": lambda motion, edits: resample(motion, float(edits[0]["rate_hz"])),

@@ -1,15 +1,17 @@
-"""What a tool is: settings that a panel shows and a recipe holds, a run, a result; live sessions."""
+"""What a tool is: settings that a panel shows and a recipe holds, a run, a result, drags."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Final, Literal, Protocol, cast
 
+import numpy as np
+
 from marey.base import FloatArray, InputError, MareyError, UnknownNameError
 from marey.motion import Motion
+from marey.skeleton import Pose
 
 Settings = Mapping[str, Any]
 Kind = Literal["job", "drag", "live", "ask"]
@@ -287,9 +289,6 @@ class CancelledJobError(MareyError):
         return "the job was cancelled"
 
 
-LIVE_RATE_HZ: Final = 60.0  # steps of a live session a second
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class DragAnswer:
     """One answer of a drag or a live session: arrays to draw, and facts."""
@@ -310,78 +309,27 @@ class DragSession(Protocol):
         ...
 
 
-COMMANDS: Final = Parameter(  # of a live session that is run again
-    "commands", "table", shape="rows", help="What was asked for, by step of 1/60 s.",
-    columns=(Parameter("step", "int", None, "", 0), Parameter("time_s", "float", None, "s", 0), Parameter("*", "text")),
-)  # fmt: skip
+def find_frame(motion: Motion, time_s: float) -> int:
+    """The frame nearest to a time, inside the clip."""
+    return min(max(round(time_s * motion.rate_hz), 0), motion.num_frames - 1)
 
 
-class LiveSession(ABC):
-    """A session that goes on by frames of ``LIVE_RATE_HZ``; what it obeyed is kept, so that a recipe can run it again.
-
-    The control ``pause`` holds its time, ``single_step`` holds it after one frame, ``over_s`` tells how to obey others.
-    """
-
-    def __init__(self) -> None:
-        self.step: int = 0
-        self.log: list[dict[str, Any]] = []
-        self.is_over = False  # whether it has come to its own end
-        self._is_paused = False
-
-    @abstractmethod
-    def apply(self, changes: Settings) -> None:
-        """Obey the controls that changed."""
-
-    @abstractmethod
-    def advance(self) -> None:
-        """Go on by one frame, and count it in ``step``."""
-
-    @abstractmethod
-    def end(self, args: Settings) -> ToolResult:
-        """Finish, as a :class:`DragSession` does."""
-
-    def take_frame(self, args: Settings) -> list[str]:
-        """Obey the controls and go on by a frame, unless time is held; a sentence for each control that was refused."""
-        changes = dict(args)
-        is_single = bool(changes.pop("single_step", False))
-        self._is_paused = bool(changes.pop("pause", self._is_paused)) or is_single
-        done, refused = self.obey(changes)
-        if done:
-            self.log.append({"step": self.step, **done})
-        if is_single or not self._is_paused:
-            self.advance()
-        return refused
-
-    def obey(self, changes: Settings) -> tuple[dict[str, Any], list[str]]:
-        """Obey each control on its own: what was obeyed, and a sentence for each that was refused."""
-        shared = {name: changes[name] for name in ("over_s",) if name in changes}
-        done, refused = dict[str, Any](), list[str]()
-        for name, value in changes.items():
-            try:
-                self.apply({name: value, **shared})
-                done[name] = value
-            except (MareyError, TypeError, ValueError, KeyError, AttributeError) as error:
-                refused.append(str(error) if isinstance(error, MareyError) else f"'{name}' cannot be {value!r:.80}")
-        return done, refused
+def read_point(value: Any, what: str) -> FloatArray:
+    """Three numbers from a page."""
+    try:
+        point = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        point = np.zeros(0)
+    if point.shape != (3,) or not np.isfinite(point).all():
+        raise InputError(f"the {what} is no place", "Give x, y and z in metres")
+    return point
 
 
-def replay_session(context: ToolContext, session: LiveSession, settings: Settings) -> ToolResult:
-    """Run a live session again: its ``commands`` by ``step`` or ``time_s``, for so many ``seconds``."""
-    rows: dict[int, list[dict[str, Any]]] = {}
-    for row in cast(Sequence[Settings], settings["commands"] or ()):
-        step = int(row.get("step", round(float(row.get("time_s", 0.0)) * LIVE_RATE_HZ)))
-        changes = {name: value for name, value in row.items() if name not in ("step", "time_s")}
-        rows.setdefault(step, []).append(changes)
-    count = max(2, round(settings["seconds"] * LIVE_RATE_HZ))
-    for n in range(count):
-        for changes in rows.get(n, ()):
-            refused = session.obey(changes)[1]
-            if refused:
-                raise InputError(f"a command of step {n} cannot be obeyed: {refused[0]}", "Remove it from the recipe")
-        session.advance()
-        if n % 10 == 0:
-            stop_if_cancelled(context)
-            context.progress(n / count, f"{n / LIVE_RATE_HZ:.1f} s of {count / LIVE_RATE_HZ:.1f} s")
-        if session.is_over:
-            break
-    return session.end({})
+def pose_arrays(pose: Pose) -> dict[str, FloatArray]:
+    """A pose as a client draws it."""
+    return {"pose_root": pose.root_position, "pose_rotations": pose.rotations.wxyz}
+
+
+def stretch_arrays(motion: Motion) -> dict[str, FloatArray]:
+    """A stretch of a clip as a client draws it."""
+    return {"roots": motion.root_positions, "rotations": motion.rotations.wxyz}

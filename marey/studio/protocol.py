@@ -1,7 +1,7 @@
 """The protocol of the studio: every message between page and server, its frame, and clips as a page reads them.
 
-``web/src/protocol/messages.gen.ts`` is generated from here. Raise :data:`VERSION` with every change that an older page
-would misread; page and server of different versions refuse each other in words.
+``web/generate_messages.py`` generates the page's types from here when the client is built. Raise :data:`VERSION` with
+every change that an older page would misread; page and server of different versions refuse each other in words.
 
 Frames of the socket: a header in msgpack, and raw arrays behind it that the page views without copying.
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import marey
-from marey.picture import save_page
+from marey.picture import NotebookPage, save_page
 
 pytestmark = pytest.mark.browser
 
@@ -75,3 +75,16 @@ def test_several_motions_and_a_world_are_drawn(play):
     for view in ("Front", "Side", "Top", "Free"):
         page.get_by_role("button", name=view, exact=True).click()
     assert errors == []
+
+
+def test_motions_play_in_the_cell_of_a_notebook(browser, tmp_path):
+    walk = marey.samples.walk()
+    page = browser.new_context(viewport={"width": 900, "height": 600}, device_scale_factor=0.25).new_page()
+    page.set_default_timeout(120_000)
+    page.set_content(f"<!doctype html><body>{NotebookPage(walk, marey.samples.run())._repr_html_()}</body>")
+    frame = page.frame_locator("iframe").owner.element_handle().content_frame()
+    frame.wait_for_function("window.mareyPlayer !== undefined")
+    frame.evaluate(f"mareyPlayer.seek({17 / walk.rate_hz})")
+    shown = frame.evaluate("mareyPlayer.state.joints.map((joints) => Array.from(joints))")
+    assert len(shown) == 2
+    np.testing.assert_allclose(np.reshape(shown[0], (-1, 3)), walk[17].joint_positions(), rtol=0, atol=1e-4)

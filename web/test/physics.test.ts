@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { valueAt } from "../src/curves/channel";
 import { sampledChannels } from "../src/timeline";
-import { Trace } from "../src/tools/plot";
+import { Trace } from "../src/tools/live";
 
 describe("plots", () => {
   it("tell the value at the playhead", () => {

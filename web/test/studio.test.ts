@@ -1,13 +1,12 @@
 import { encode } from "@msgpack/msgpack";
 import { describe, expect, it } from "vitest";
 import { applyPatches, shownHash, sourceHash } from "../src/project/document";
-import { BLOCK_FRAMES, BlockCache } from "../src/protocol/blocks";
-import { decodeFrame, encodeFrame } from "../src/protocol/frame";
-import type { ProjectDocument, ServerMessage } from "../src/protocol/messages.gen";
-import { Socket, type Wire } from "../src/protocol/socket";
+import { BLOCK_FRAMES, BlockCache } from "../src/project/clips";
+import type { ProjectDocument, ServerMessage } from "../build/messages";
+import { decodeFrame, encodeFrame, Socket, type Wire } from "../src/protocol/socket";
 import { keyName } from "../src/shell/commands";
 import { matchScore } from "../src/shell/dialogs";
-import { DragChannel } from "../src/tools/drag";
+import { DragChannel } from "../src/tools/live";
 
 /** A frame as the server writes it, with one array of floats. */
 function serverFrame(header: object, floats: number[] = []): ArrayBuffer {
@@ -86,7 +85,7 @@ describe("blocks", () => {
     cache.put("h", block(2 * BLOCK_FRAMES));
     expect(cache.has("h", 0)).toBe(true);
     expect(cache.has("h", BLOCK_FRAMES)).toBe(false);
-    expect(cache.sizeBytes).toBeLessThanOrEqual(1000);
+    expect(cache.bytes).toBeLessThanOrEqual(1000);
   });
   it("fill the rest of a clip from the playhead onwards", () => {
     const asked: number[] = [];

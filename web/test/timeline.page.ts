@@ -8,7 +8,7 @@ const isDark = location.hash === "#dark";
 const host = document.getElementById("host")!;
 document.body.style.background = (isDark ? DARK : LIGHT).bg;
 const events = Object.fromEntries(
-  ["onScrub", "onRange", "onContactEdge", "onKeyMove", "onStrip", "onCurveKey", "onCurveSlope", "onEvent", "onAddKey", "onDelete", "onSelect", "onHover"].map((name) => [name, tell(name)]),
+  ["onScrub", "onRange", "onContactEdge", "onKeyMove", "onStrip", "onCurveKey", "onCurveSlope", "onEvent", "onAddKey", "onDelete"].map((name) => [name, tell(name)]),
 );
 const timeline = new Timeline(host, location.search === "?read" ? { onScrub: tell("onScrub"), onRange: tell("onRange") } : events, () => (isDark ? DARK : LIGHT));
 

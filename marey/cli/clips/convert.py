@@ -277,6 +277,9 @@ def clean(
     strip: Annotated[
         str | None, option("Draw the take before and after, one above the other, to this PNG; for several, a folder.")
     ] = None,
+    page: Annotated[
+        str | None, option("Play the take before and after, side by side, on this page (.html); for several, a folder.")
+    ] = None,
     count: Count = 6,
     format: Format = "bvh",  # noqa: A002 (the option is called so)
     require_valid: RequireValid = False,
@@ -302,6 +305,7 @@ def clean(
     pictures = {} if strip is None else plan_outputs(files, strip, ".png")
     for picture in pictures.values():
         check_picture_file(picture)
+    pages = {} if page is None else plan_outputs(files, page, ".html")
 
     def clean_take(take: str) -> Outcome:
         from marey.measure import measure_motion
@@ -311,6 +315,10 @@ def clean(
         write_motion(result.motion, targets[take])
         # The take above, what became of it below
         write_comparison([motion, result.motion], pictures.get(take), count=count)
+        if take in pages:
+            from marey.picture import save_page
+
+            save_page([replace(motion, name=f"{motion.name}, before"), result.motion], pages[take])
         # The meter, not the steps, says what became better and worse
         before, after = measure_motion(motion), measure_motion(result.motion)
         was, now = before.values, after.values

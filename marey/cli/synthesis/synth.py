@@ -56,6 +56,7 @@ def synth(
     require_valid: RequireValid = False,
     watch: Annotated[bool, option("Write every better motion as it is found.", "--watch")] = False,
     strip: Strip = None,
+    page: Annotated[str | None, option("Play the motion in its world on this page.", suffixes=(".html",))] = None,
     count: Count = 12,
     suffix: Annotated[str, option("Motion files of a folder.")] = ".bvh",
     workers: Annotated[int | None, option("Processes for several sketches.", min=1)] = None,
@@ -107,6 +108,10 @@ def synth(
         raise InputError(f"{files[0]}: no motion, {done.status}", f"{done.advice} {others}".strip())
     write_motion(done.motion, out)
     write_strip(done.motion, strip, count, layout="travel", world=sketch)
+    if page is not None:
+        from marey.picture import save_page
+
+        save_page([done.motion], page, world=sketch)
     fault: str | None = None
     facts = {"sketch": sketches[0], "out": out, **done.to_json()}
     if done.validity is not None:

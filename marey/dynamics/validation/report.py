@@ -16,6 +16,7 @@ from marey.dynamics.inverse.newton_euler import InverseDynamics
 from marey.dynamics.inverse.support_split import SupportSplit
 from marey.dynamics.supports import LIMBS, Supports, any_in_row
 from marey.motion import find_runs
+from marey.numerics import convex_hull
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,6 +57,8 @@ RED_STRETCH_S: Final = 0.6  # [s] a clip is no better than a red stretch of this
 BRIDGE_S: Final = 0.1  # [s] shorter pauses do not part a red stretch
 FLYING_FORCE: Final = 0.5  # [body weights] on average: more than this carries a body
 LEAST_FLIGHT_S: Final = 0.03  # [s] a jogger flies as briefly as this
+DRAWN_FLIGHT_S: Final = 0.06  # [s] shorter stretches without contact are gaps of the detection
+FALL_POINTS: Final = 40  # of a drawn free fall
 MERGE_FRAMES: Final = 2  # shorter gaps between two stretches of a colour are closed ([Fang2003]_ F26)
 
 Status = NDArray[np.int8]
@@ -310,3 +313,38 @@ def plot_report(
         ),
         path,
     )
+
+
+def make_overlay(report: ValidityReport) -> dict[str, FloatArray]:
+    """Arrays that a viewport draws over a body, and a timeline plots under it.
+
+    Forces at each limb ``(L, F, 6)`` (place [m], force [N]), centre of mass ``(F, 3)`` [m], hull of what touches
+    ``(F, P, 2)`` [m], whose last corner is repeated; first and last frame of flights ``(K, 2)`` and the free falls
+    between these ``(K, 40, 3)`` [m]; ground force [body weights], energies (kinetic, potential, total) [J], momenta
+    ``(F, 3)``.
+    """
+    found, supports = report.dynamics, report.supports
+    limbs = np.concatenate([report.split.places, report.split.forces], axis=-1)
+    energies = (found.kinetic_energy, found.potential_energy, found.kinetic_energy + found.potential_energy)
+    air = find_runs(np.asarray(~supports.touching.any(axis=1)))
+    flights = [(a - 1, b) for a, b in air if a > 0 and b < report.num_frames and b - a > DRAWN_FLIGHT_S * found.rate_hz]
+    share = np.linspace(0.0, 1.0, FALL_POINTS)[:, None]
+    falls = [
+        found.com[a] + share * (found.com[b] - found.com[a])
+        + share * (1.0 - share) * [0.0, 0.5 * GRAVITY * ((b - a) / found.rate_hz) ** 2, 0.0]
+        for a, b in flights
+    ]  # fmt: skip
+    points = supports.points[:, :, [0, 2]]
+    last = np.arange(points.shape[1], dtype=np.int64)
+    # Where nothing touches, the hull is a point
+    hulls = [
+        convex_hull(row[down] if down.any() else row[:1]) for row, down in zip(points, supports.touching, strict=True)
+    ]
+    return {
+        "com": found.com, "forces": np.ascontiguousarray(np.swapaxes(limbs, 0, 1)),
+        "support": np.array([hull[np.minimum(last, len(hull) - 1)] for hull in hulls]),
+        "flights": np.array(flights, dtype=np.float64).reshape(-1, 2),
+        "falls": np.array(falls).reshape(-1, FALL_POINTS, 3),
+        "ground_force": found.forces / found.body.weight_n, "energy": np.stack(energies, axis=1),
+        "momentum": found.linear_momentum, "angular_momentum": found.angular_momentum,
+    }  # fmt: skip

@@ -10,8 +10,11 @@ from marey.motion import Motion, join_motions
 from marey.pipeline.cleaning import OPTIONAL_STEPS, STEPS
 from marey.pipeline.takes import Tree, cut_strip, edit_motion, fit_strip
 from marey.pipeline.tools import Parameter, Settings, Tool, ToolContext, ToolResult, need_motion, stop_if_cancelled
+from marey.skeleton import HUMAN
 
 MOTION: Final = Parameter("motion", "clip", help="The clip or take to work on.")
+ROLES: Final = Parameter("roles", "table", shape="map", columns=(Parameter("joint", "joint"),), choices=HUMAN.names,
+                         help="Joints of the motion by role, where the reader guessed wrong.")  # fmt: skip
 ANY_COLUMNS: Final = (Parameter("*", "text"),)
 STRIP_COLUMNS: Final = (
     Parameter("take", "take", is_required=True),
@@ -35,7 +38,6 @@ STEP_HELP: Final = {
 
 
 def _clean(context: ToolContext, settings: Settings) -> ToolResult:
-    from marey.measure import measure_motion
     from marey.pipeline import clean_motion
 
     motion = need_motion(context, settings)
@@ -48,23 +50,22 @@ def _clean(context: ToolContext, settings: Settings) -> ToolResult:
         done.append(step)
 
     result = clean_motion(motion, steps=wanted, progress=tell)
-    rows = compare_measurements(motion, result.motion)
-    faults = [str(fault) for fault in measure_motion(result.motion).faults]
+    rows, faults = compare_with_source(motion, result.motion)
     steps = [{"step": s.name, "sentence": s.sentence, "found": list(s.findings)} for s in result.steps]
     return ToolResult(result.motion, rows, result.sentence, report={"steps": steps, "faults": faults})
 
 
-def compare_measurements(before: Motion, after: Motion) -> list[dict[str, Any]]:
-    """What the meter says before and after, one row for each figure."""
+def compare_with_source(before: Motion, after: Motion) -> tuple[list[dict[str, Any]], list[str]]:
+    """What the meter says before and after, one row for each figure, and the faults that are left."""
     from marey.measure import measure_motion
 
-    was, now = measure_motion(before), measure_motion(after)
-    units = {figure.name: figure.unit for figure in now.figures}
-    return [
-        {"measure": name, "unit": units[name], "before": was.values[name], "after": value}
-        for name, value in now.values.items()
-        if name in was.values
+    found = measure_motion(after, against=before)
+    rows = [
+        {"measure": one.name, "unit": one.unit, "before": one.source, "after": one.value}
+        for one in found.figures
+        if one.source is not None
     ]
+    return rows, [str(fault) for fault in found.faults]
 
 
 def _measure(context: ToolContext, settings: Settings) -> ToolResult:
@@ -83,7 +84,7 @@ def _measure(context: ToolContext, settings: Settings) -> ToolResult:
 def _retarget(context: ToolContext, settings: Settings) -> ToolResult:
     from marey.io import load, load_character
     from marey.kinematics import solve_retarget
-    from marey.skeleton import HUMAN, RoleMap
+    from marey.skeleton import RoleMap
 
     motion = need_motion(context, settings)
     context.progress(0.1, "reading the character")
@@ -117,7 +118,7 @@ def _hold(context: ToolContext, settings: Settings) -> ToolResult:
     context.progress(0.2, "holding the feet")
     turn = settings["toes_in_deg"]
     done = hold_feet(motion, floor_m=settings["floor_m"], edit=pigeon_toe(radians(turn)) if turn else None)
-    return ToolResult(done.motion, compare_measurements(motion, done.motion), done.sentence, report=done.to_json())
+    return ToolResult(done.motion, compare_with_source(motion, done.motion)[0], done.sentence, report=done.to_json())
 
 
 def _bake(context: ToolContext, settings: Settings) -> ToolResult:
@@ -160,8 +161,7 @@ TOOLS: Final = (
             Parameter("hands", "choice", "directions", choices=("directions", "positions", "touch"),
                       help="What to keep: directions of arms, positions of hands, or touches of the body."),
             Parameter("contacts", "bool", True, help="Hold the feet where the motion has them down."),
-            Parameter("roles", "table", shape="map", columns=(Parameter("joint", "joint"),),
-                      help="Joints of the motion by role, where the reader guessed wrong."),
+            ROLES,
         ), "r",
     ),
     Tool(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -11,15 +10,7 @@ import numpy as np
 
 from marey.base import InputError, UnknownNameError
 from marey.control import back_and_forth, solve_tracking, track_balance, walk_in_place
-from marey.control.live_controllers import (
-    CONTROLLERS,
-    FEET,
-    FLAGS,
-    RANGES,
-    FigureFactory,
-    SimulationSettings,
-)
-from marey.control.live_figure import STEP_S, LiveFigure
+from marey.control.live_controllers import CONTROLLERS, FEET, FLAGS, RANGES, SimulationSettings
 from marey.muscle import (
     Film,
     SoftBodyScene,
@@ -31,31 +22,26 @@ from marey.muscle import (
     solve_scene,
 )
 from marey.muscle.scene.live import LiveScene
+from marey.pipeline.live import COMMANDS, FRAME_S, LiveSession, SimulationSession, replay_session
 from marey.pipeline.takes import Tree
 from marey.pipeline.tools import (
-    COMMANDS,
-    LIVE_RATE_HZ,
     DragAnswer,
-    LiveSession,
     Parameter,
     Settings,
     Tool,
     ToolContext,
     ToolResult,
     need_motion,
-    replay_session,
+    read_point,
     stop_if_cancelled,
 )
 from marey.simulate import Push, Simulator
 from marey.studio.tools.clips import MOTION
-from marey.studio.tools.layers import find_frame, pose_arrays, read_point
 
-FRAME_S: Final = 1.0 / LIVE_RATE_HZ
 MODES: Final = 24  # of the pose space that a followed clip moves in; fewer leave too little to balance with
-PUSH: Final[dict[str, Any]] = {
-    "part": "chest", "heading_deg": 0.0, "rise_deg": 0.0, "force_n": 200.0, "duration_s": 0.2,
-}  # fmt: skip
-BALL: Final[dict[str, Any]] = {"part": "chest", "heading_deg": 180.0, "speed_m_s": 8.0, "mass_kg": 2.0}
+MOST_DRAWN: Final = 2000  # frames of muscles over a clip
+MUSCLE_M: Final = 0.0002  # [m/sqrt(N)] half the thickness of a drawn muscle
+POWER: Final = Parameter("power", "float", 2.0, "", 2.0, 10.0, help="Exponent of the cost; 3 is fatigue.")
 PUSH_COLUMNS: Final = (
     Parameter("joint", "joint", is_required=True),
     Parameter("force_n", "points", None, "N", is_required=True),
@@ -76,90 +62,6 @@ HELP: Final = {
     "is_full": ("", "Move every joint on its own, without a pose space."),
     "is_reaching": ("", "A balancing figure reaches for the hand by itself."),
     "has_limits": ("", "Keep joints within the angles of the clip."),
-}
-
-
-class SimulationSession(LiveSession):
-    """A figure that obeys physics, step by step: pulled, pushed, thrown at; what was done to it is kept."""
-
-    def __init__(self, context: ToolContext, settings: Settings) -> None:
-        super().__init__()
-        motion = need_motion(context, settings)
-        chosen = SimulationSettings().with_mode(settings["mode"]).with_feet(settings["feet"])
-        for name in (*RANGES, *FLAGS):
-            chosen = chosen.with_value(name, settings[name])
-        self.figure = LiveFigure(FigureFactory(motion), find_frame(motion, settings["time_s"]), chosen)
-        self.figure.toggle_record()
-        self._settings = {name: settings[name] for name in ("motion", "time_s", "mode", "feet", *RANGES, *FLAGS)}
-        self._impulse = np.zeros(3)  # [N s] of the ground in the last frame
-
-    def move(self, args: Settings) -> DragAnswer:
-        """Obey, and go on by one frame of 1/60 s."""
-        refused = self.take_frame(args)
-        figure, stand = self.figure, self.figure.standing()
-        arrays = pose_arrays(figure.pose) | {"com": stand.com, "support": stand.corners}
-        forces = [
-            (*figure.simulator.mechanics().joints[self._joint(f.joint)], *f.force_n) for f in figure.visible_forces()
-        ]
-        arrays["forces"] = np.array(forces).reshape(-1, 6)
-        arrays["balls"] = np.array([ball.place for ball in figure.balls]).reshape(-1, 3)
-        table = figure.trace.table()
-        facts = {
-            "time_s": figure.time_s, "words": figure.controller.words, "margin_m": stand.margin_m,
-            "step_ms": figure.step_ms,
-            "remarks": list(figure.remarks), "energy": table[-1, 1:4].tolist(), "momentum": table[-1, 4:7].tolist(),
-            "angular_momentum": table[-1, 7:10].tolist(), "refused": refused,
-            "ground_force": (self._impulse / (FRAME_S * figure.simulator.body.weight_n)).tolist(),
-        }  # fmt: skip
-        return DragAnswer(arrays, facts)
-
-    def _joint(self, joint: str | int) -> int:
-        return joint if isinstance(joint, int) else self.figure.clip.skeleton.index(joint)
-
-    def end(self, args: Settings) -> ToolResult:
-        """The recording, and the recipe that gives it again."""
-        motion = self.figure.finished_take()
-        settings = {**self._settings, "commands": self.log, "seconds": self.step * FRAME_S}
-        recipe = {"tool": "simulate", "settings": settings, "seed": 0}
-        return ToolResult(motion, text=f"{motion.duration_s:.2f} s simulated", report={"recipe": recipe})
-
-    def advance(self) -> None:
-        """So many steps of the simulator that the clock of frames is kept."""
-        first, last = (int(n * FRAME_S / STEP_S + 1e-6) for n in (self.step, self.step + 1))
-        self._impulse = np.zeros(3)
-        for _ in range(last - first):
-            self.figure.single_step()
-            done = [one.outcome for one in self.figure.simulator.steps_made if one.outcome is not None]
-            self._impulse += sum((one.contacts.impulses.sum(axis=0) for one in done), np.zeros(3))
-        self.is_over = not self.figure.is_recording  # the clip that was followed has come to its end
-        self.step += 1
-
-    def apply(self, changes: Settings) -> None:
-        """Obey the controls that changed."""
-        figure = self.figure
-        for name, value in changes.items():
-            if name in (*RANGES, *FLAGS):
-                figure.ask(name, float(value))
-            elif name == "push":
-                figure.push(**(PUSH | dict(cast(Tree, value))))
-            elif name == "throw":
-                figure.throw(**(BALL | dict(cast(Tree, value))))
-            elif name == "grab":
-                grip = cast(Tree, value)
-                figure.grab(self._joint(grip["joint"]), read_point(grip["place"], "place"))
-            elif name in FIGURE_CONTROLS:
-                FIGURE_CONTROLS[name](figure, value)
-            elif name != "step":
-                known = (*RANGES, *FLAGS, "push", "throw", "grab", *FIGURE_CONTROLS)
-                raise UnknownNameError("control", name, "a simulation", known)
-
-
-FIGURE_CONTROLS: Final[dict[str, Callable[[LiveFigure, Any], None]]] = {
-    "pull": lambda figure, place: figure.pull(read_point(place, "place")),
-    "release": lambda figure, _: figure.release(),
-    "mode": lambda figure, mode: figure.choose(str(mode)),
-    "feet": lambda figure, feet: figure.stand_on(str(feet)),
-    "restart": lambda figure, _: figure.start(),
 }
 
 
@@ -319,6 +221,19 @@ def _estimate(context: ToolContext, settings: Settings) -> ToolResult:
     )  # fmt: skip
 
 
+def _draw_muscles(context: ToolContext, settings: Settings) -> ToolResult:
+    """Lines of the muscles over a clip: ends of their pieces ``(F, S, 2, 3)`` [m], how much each works ``(F, S)``."""
+    track = estimate_activations(need_motion(context, settings), power=settings["power"])
+    few = slice(None, None, 1 + track.motion.num_frames // MOST_DRAWN)
+    lines = [np.stack([line[few, :-1], line[few, 1:]], axis=2) for line in track.geometry.points]
+    owners = np.repeat(np.arange(len(lines)), [line.shape[1] for line in lines])
+    radii = MUSCLE_M * np.sqrt([track.muscles[m].largest_force_n for m in owners])
+    arrays = {"lines": np.concatenate(lines, axis=1), "work": track.activations[few][:, owners], "radii": radii}
+    rate_hz = track.motion.rate_hz / few.step
+    text = f"{len(track.names)} muscles give {track.torque_fraction:.0%} of the torque"
+    return ToolResult(text=text, report={"rate_hz": rate_hz}, arrays=arrays)
+
+
 _DEFAULTS: Final = SimulationSettings()
 _SCENE: Final = (
     Parameter("scene", "choice", "biceps-arm", choices=scene_names(), help="Shipped scene."),
@@ -380,6 +295,7 @@ TOOLS: Final = (
     Tool(
         "muscles", "Muscles of a clip", "Muscle", "Estimate the muscle activations behind a motion.", "job",
         _estimate,
-        (MOTION, Parameter("power", "float", 2.0, "", 2.0, 10.0, help="Exponent of the cost; 3 is fatigue.")),
+        (MOTION, POWER),
     ),
+    Tool("muscle_lines", "Muscle lines", "", "Muscles over a clip, to draw.", "ask", _draw_muscles, (MOTION, POWER)),
 )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +14,11 @@ import numpy as np
 
 from marey.base import InputError, UnknownNameError, cache_folder
 from marey.io import WRITABLE_SUFFIXES
-from marey.motion import Motion, assess_motion, mean_speed, standing_height
+from marey.motion import Motion, assess_motion, standing_height
 from marey.pipeline.recipes import RecipeBundle, format_toml
 from marey.pipeline.tools import Parameter, Settings, Tool, ToolContext, ToolResult, need_motion, stop_if_cancelled
-from marey.skeleton import role_map
-from marey.studio.tools.clips import MOTION
+from marey.skeleton import RoleMap, Skeleton, role_map
+from marey.studio.tools.clips import MOTION, ROLES
 
 UNITS: Final = ("as read", "file", "m", "cm", "mm", "inch", "cmu")
 AXES: Final = ("as read", "y", "z", "x", "-y", "-z", "-x")
@@ -25,6 +26,18 @@ MOTION_FORMATS: Final = tuple(suffix.removeprefix(".") for suffix in WRITABLE_SU
 VIEWS: Final = ("three-quarter", "side", "front", "top")
 THUMBNAIL_FRAMES: Final = 32
 MAX_CLIPS: Final = 200  # of one file
+MARKER_SUFFIXES: Final = (".c3d", ".trc")
+
+
+def _list_clips(context: ToolContext, settings: Settings) -> ToolResult:
+    from marey.io import clips, load
+
+    path = context.file(str(settings["file"] or ""))
+    if Path(path).suffix.lower() in MARKER_SUFFIXES:
+        return ToolResult(text="markers", report={"clips": [], "joints": []})
+    names = clips(path)
+    joints = list(load(path, clip=names[0] if names else None).skeleton.names)
+    return ToolResult(text=f"{len(names)} clips", report={"clips": list(names), "joints": joints})
 
 
 def _import(context: ToolContext, settings: Settings) -> ToolResult:
@@ -33,7 +46,7 @@ def _import(context: ToolContext, settings: Settings) -> ToolResult:
     path = context.file(str(settings["file"] or ""))
     known: dict[str, Any] = {"rate_hz": settings["rate_hz"]}
     known |= {name: None if settings[name] == "as read" else settings[name] for name in ("unit", "up")}
-    is_markers = Path(path).suffix.lower() in (".c3d", ".trc")
+    is_markers = Path(path).suffix.lower() in MARKER_SUFFIXES
     # Markers are one clip, and so is the pose of a character without an animation
     names = (None,) if is_markers else clips(path) or (None,)
     wanted = settings["clips"] or names
@@ -61,26 +74,33 @@ def _import(context: ToolContext, settings: Settings) -> ToolResult:
             motion = load(path, clip=name, **known)
         # A clip that is alone in its file is called like the file
         label = str(settings["name"] or Path(path).stem) if len(names) == 1 else str(name)
+        if settings["roles"]:
+            motion = replace(motion, skeleton=name_by_roles(motion.skeleton, settings["roles"]))
         found[label] = replace(motion, name=label)
-        rows.append(describe_motion(found[label]))
+        rows.append(describe_reading(found[label]))
     first = next(iter(found.values()))
     text = f"{len(found)} clip{'' if len(found) == 1 else 's'} read"
     return ToolResult(first, rows, text, report={"clips": [n for n in names if n is not None]}, motions=found)
 
 
-def describe_motion(motion: Motion) -> dict[str, Any]:
-    """What the reader decided about a clip, and what it noticed."""
-    roles, anatomy, source = role_map(motion.skeleton), assess_motion(motion), motion.source
+def name_by_roles(skeleton: Skeleton, given: Mapping[str, str]) -> Skeleton:
+    """Give joints the names of their roles, so that every engine finds them: those that were told, then the guessed."""
+    told = RoleMap.from_names(skeleton, given).joints
+    names = {joint: role for role, joint in role_map(skeleton).joints.items() if role not in told}
+    names |= {joint: role for role, joint in told.items()}
+    # A joint that has lost its role may not keep the role's name
+    others = (f"{name} (other)" if name in names.values() else name for name in skeleton.names)
+    return replace(skeleton, names=tuple(names.get(joint, name) for joint, name in enumerate(others)))
+
+
+def describe_reading(motion: Motion) -> dict[str, Any]:
+    """What the reader decided about a clip."""
+    roles, source, is_human = role_map(motion.skeleton), motion.source, bool(assess_motion(motion).is_human)
     return {
-        "name": motion.name, "joints": len(motion.skeleton.names), "frames": motion.num_frames,
-        "rate_hz": motion.rate_hz, "seconds": motion.duration_s,
-        "format": "" if source is None else source.format, "unit": "m" if source is None else source.unit,
-        "metres_per_unit": 1.0 if source is None else source.metres_per_unit,
-        "up": "+y" if source is None else source.up,
-        "height_m": standing_height(motion.skeleton, roles) if anatomy.is_human else None,
-        "speed_mps": mean_speed(motion), "is_human": bool(anatomy.is_human), "profile": roles.profile,
+        "name": motion.name, "frames": motion.num_frames, "rate_hz": motion.rate_hz,
+        "unit": "m" if source is None else source.unit, "up": "+y" if source is None else source.up,
+        "height_m": standing_height(motion.skeleton, roles) if is_human else None, "is_human": is_human,
         "roles": {role: motion.skeleton.names[joint] for role, joint in roles.joints.items()},
-        "remarks": [*motion.load_report.warnings, *motion.load_report.notes, *roles.report],
     }  # fmt: skip
 
 
@@ -94,7 +114,7 @@ def _library(context: ToolContext, settings: Settings) -> ToolResult:
     action, text = settings["action"], str(settings["text"] or "")
     if action == "load" and settings["clip"] in samples.names():
         motion = samples.load(settings["clip"])
-        return ToolResult(motion, [describe_motion(motion)], f"'{motion.name}' ships with marey")
+        return ToolResult(motion, [describe_reading(motion)], f"'{motion.name}' ships with marey")
     with closing(Library(cache_folder() / "library")) as library:
         words = tuple(word.strip() for word in str(settings["tags"] or "").split(",") if word.strip())
         if action == "search":
@@ -229,8 +249,11 @@ TOOLS: Final = (
             Parameter("unit", "choice", "as read", choices=UNITS, help="Unit of length, where the guess is wrong."),
             Parameter("rate_hz", "float", None, "Hz", 1.0, 1000.0, help="Frames per second, where the file is wrong."),
             Parameter("up", "choice", "as read", choices=AXES, help="Vertical axis, where the guess is wrong."),
+            ROLES,
         ), "i",
     ),
+    Tool("contents", "Contents", "", "Clips and joints of an uploaded file.", "ask", _list_clips,
+         (Parameter("file", "file", help="The file."),)),
     Tool(
         "library", "Library", "File", "Search clips by words, tags, behaviour and speed; keep your own.", "ask",
         _library,

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
-import numpy as np
-
-from marey.base import FloatArray, InputError, UnknownNameError, frozen
+from marey.base import InputError, UnknownNameError, frozen
 from marey.contacts import hold_feet
-from marey.kinematics import BoxLimits, ConeLimits, JointLimits, fill_in_betweens
+from marey.kinematics import BoxLimits, ConeLimits, JointLimits, fill_in_betweens, load_limits
 from marey.kinematics.posing import METHODS, MODE_RANGE, NUM_MODES, PoseEditor
 from marey.models import load_in_betweens
 from marey.motion import KeyFrames, Layer, Motion, key_pose
-from marey.pipeline.takes import TOLD_HOLD, edit_contacts, read_layers, write_layer
-from marey.pipeline.tools import DragAnswer, Parameter, Settings, Tool, ToolContext, ToolResult, need_motion
+from marey.pipeline.takes import TOLD_HOLD, edit_contacts, edit_motion, list_plants, read_layers, write_layer
+from marey.pipeline.tools import (
+    DragAnswer,
+    Parameter,
+    Settings,
+    Tool,
+    ToolContext,
+    ToolResult,
+    find_frame,
+    need_motion,
+    pose_arrays,
+    read_point,
+    stretch_arrays,
+)
 from marey.skeleton import Pose, assess_anatomy
 from marey.studio.tools.clips import MOTION
 
@@ -27,14 +37,11 @@ WAYS: Final = ("as people move", *SPACES)
 AROUND_S: Final = 1.5  # [s] of the clip to both sides of a contact that a drag computes
 
 
-def find_frame(motion: Motion, time_s: float) -> int:
-    """The frame nearest to a time, inside the clip."""
-    return min(max(round(time_s * motion.rate_hz), 0), motion.num_frames - 1)
-
-
-def choose_limits(motion: Motion, name: str) -> JointLimits | None:
-    """Limits that a clip shows; ``None`` for anatomical ones, which solvers know, and for none."""
-    kinds = {LIMITS[1]: BoxLimits, LIMITS[2]: ConeLimits}
+def choose_limits(context: ToolContext, settings: Settings, motion: Motion) -> JointLimits | None:
+    """Limits of a file or that a clip shows; ``None`` for anatomical ones, which solvers know, and for none."""
+    if settings["limits_file"]:
+        return load_limits(context.file(settings["limits_file"]))
+    name, kinds = settings["limits"], {LIMITS[1]: BoxLimits, LIMITS[2]: ConeLimits}
     return kinds[name].from_clips([motion], margin_rad=LIMIT_MARGIN_RAD) if name in kinds else None
 
 
@@ -60,9 +67,9 @@ class PoseDrag:
             editor.joints[handle] = self._motion.skeleton.index(joint)
             (editor.held.discard if joint in (settings["free"] or ()) else editor.held.add)(handle)
         editor.method = settings["method"]
-        limits = settings["limits"]
+        own_limits = choose_limits(context, settings, self._motion)
         # The solver finds the anatomical ones by itself
-        editor.limits = cast(Any, "auto") if limits == LIMITS[0] else choose_limits(self._motion, limits)
+        editor.limits = cast(Any, "auto") if own_limits is None and settings["limits"] == LIMITS[0] else own_limits
         if settings["space"] == SPACES[1]:
             editor.model, editor.is_reduced = fit_pose_space(self._motion), True
         self._handles = own
@@ -85,7 +92,7 @@ class PoseDrag:
 
     def end(self, args: Settings) -> ToolResult:
         """Keys of the pose: a new layer, or more keys of the one that was chosen."""
-        if args.get("target") is not None:
+        if args.get("target") is not None or args.get("mode") is not None:
             self.move(args)
         take = self._context.project.get("takes", {}).get(self._settings["motion"], {})
         wanted = self._settings["layer"]
@@ -109,27 +116,6 @@ class PoseDrag:
         if self.editor.model is not None:
             facts["modes"] = [round(value, 4) for value in self.editor.modes()[:NUM_MODES].tolist()]
         return DragAnswer(pose_arrays(pose), facts)
-
-
-def read_point(value: Any, what: str) -> FloatArray:
-    """Three numbers from a page."""
-    try:
-        point = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        point = np.zeros(0)
-    if point.shape != (3,) or not np.isfinite(point).all():
-        raise InputError(f"the {what} is no place", "Give x, y and z in metres")
-    return point
-
-
-def pose_arrays(pose: Pose) -> dict[str, FloatArray]:
-    """A pose as a client draws it."""
-    return {"pose_root": pose.root_position, "pose_rotations": pose.rotations.wxyz}
-
-
-def stretch_arrays(motion: Motion) -> dict[str, FloatArray]:
-    """A stretch of a clip as a client draws it."""
-    return {"roots": motion.root_positions, "rotations": motion.rotations.wxyz}
 
 
 class ContactDrag:
@@ -170,6 +156,35 @@ class ContactDrag:
         return edit
 
 
+class PlantDrag:
+    """A footprint under the pointer: the foot stands elsewhere, and the swings before and after lead there."""
+
+    def __init__(self, context: ToolContext, settings: Settings) -> None:
+        self._settings, motion = settings, need_motion(context, settings)
+        start_s, stop_s = settings["while_s"]
+        self._first = find_frame(motion, start_s - AROUND_S)
+        self._part = motion[self._first : find_frame(motion, stop_s + AROUND_S) + 1]
+
+    def move(self, args: Settings) -> DragAnswer:
+        """Stand at ``to`` [m], turned by ``turn_deg``."""
+        made = edit_motion(self._part, edits=[self._edit(args)])
+        return DragAnswer(stretch_arrays(made), {"first": self._first})
+
+    def end(self, args: Settings) -> ToolResult:
+        """The edit of the take."""
+        return ToolResult(text=f"{self._settings['foot']} foot moved", report={"edit": self._edit(args)})
+
+    def _edit(self, args: Settings) -> dict[str, Any]:
+        to = frozen(args.get("to", self._settings["place"]), 2, name="to").tolist()
+        told = {"foot": self._settings["foot"], "from": self._settings["place"], "to": to}
+        return {"kind": "plant", **told, "turn_deg": float(args.get("turn_deg", 0.0))}
+
+
+def _list_plants(context: ToolContext, settings: Settings) -> ToolResult:
+    found = list_plants(need_motion(context, settings))
+    return ToolResult(None, found, f"{len(found)} foot plants")
+
+
 def _between(context: ToolContext, settings: Settings) -> ToolResult:
     """A clip through poses of the timeline."""
     poses = settings["poses"] or ()
@@ -193,7 +208,7 @@ def _between(context: ToolContext, settings: Settings) -> ToolResult:
     # A creature has no people to move as
     is_human = assess_anatomy(first.skeleton).is_human
     prior = load_in_betweens() if settings["space"] == WAYS[0] and is_human else None
-    limits = choose_limits(first, settings["limits"])
+    limits = choose_limits(context, settings, first)
     hold = settings["hold_feet"]
     done = fill_in_betweens(keys, settings["rate_hz"], model=model, prior=prior, limits=limits, hold_feet=hold)
     way = "" if is_human or settings["space"] != WAYS[0] else ", moved smoothly: this is no human"
@@ -210,6 +225,7 @@ def _encode(context: ToolContext, settings: Settings) -> ToolResult:
 
 _CHOICES: Final = (
     Parameter("limits", "choice", LIMITS[0], choices=LIMITS, help="How far joints may turn."),
+    Parameter("limits_file", "file", help="Your own limits, such as sculpted ones: `marey limits` writes them."),
     Parameter("space", "choice", SPACES[0], choices=SPACES, help="Move all joints, or within poses like this clip's."),
 )
 TOOLS: Final = (
@@ -238,6 +254,17 @@ TOOLS: Final = (
         ),
     ),
     Tool(
+        "footprints", "Footprints", "Pose", "Drag where a foot stands; its end turns it. The body follows.", "drag",
+        PlantDrag,
+        (
+            MOTION,
+            Parameter("foot", "choice", "left", choices=("left", "right"), help="Which foot."),
+            Parameter("place", "points", [0.0, 0.0], "m", help="Where it stands now: x and z of its ankle."),
+            Parameter("while_s", "range", [0.0, 1.0], "s", 0.0, help="When it stands there."),
+        ),
+    ),
+    Tool("plants", "Foot plants", "", "Where and when feet stand.", "ask", _list_plants, (MOTION,)),
+    Tool(
         "between", "In-betweens", "Pose", "Make a clip through poses taken from the timeline.", "job", _between,
         (
             MOTION,
@@ -246,7 +273,7 @@ TOOLS: Final = (
                 Parameter("at_s", "float", None, "s", 0.0), Parameter("place", "points", None, "m"),
             )),
             Parameter("rate_hz", "float", 60.0, "Hz", 1.0, 240.0, help="Frames per second."),
-            _CHOICES[0],
+            *_CHOICES[:2],
             Parameter("space", "choice", WAYS[0], choices=WAYS, help="Model of the motion between poses."),
             Parameter("hold_feet", "bool", True, help="Keep feet still that stand between two poses."),
         ),

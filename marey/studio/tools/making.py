@@ -3,40 +3,20 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from marey.base import InputError, UnknownNameError, clamp_value
-from marey.locomotion.live import (
-    GHOST_TIMES_S,
-    JUMP_KINDS,
-    MAX_TAKE_S,
-    RANGES,
-    LiveWalk,
-)
+from marey.base import InputError
+from marey.locomotion.live import MAX_TAKE_S, RANGES
 from marey.pipeline import ENGINES, choose_engine, synthesize_sketch
+from marey.pipeline.live import COMMANDS, WalkSession, replay_session
 from marey.pipeline.recipes import format_toml
 from marey.pipeline.takes import Tree
-from marey.pipeline.tools import (
-    COMMANDS,
-    LIVE_RATE_HZ,
-    DragAnswer,
-    LiveSession,
-    Parameter,
-    Settings,
-    Tool,
-    ToolContext,
-    ToolResult,
-    replay_session,
-    stop_if_cancelled,
-)
+from marey.pipeline.tools import Parameter, Settings, Tool, ToolContext, ToolResult, stop_if_cancelled
 from marey.samples import script_names, sketch_file, sketch_names
-from marey.studio.tools.layers import pose_arrays
-from marey.studio.tools.physics import describe_report
 
 if TYPE_CHECKING:
     from marey.graph import MotionGraph, SearchSolution
@@ -108,7 +88,7 @@ def _synthesize(context: ToolContext, settings: Settings) -> ToolResult:
     names = ("status", "engine", "broken", "remarks", "way_m")
     report: dict[str, Any] = {name: getattr(result, name) for name in names} | {"ways": ways}
     if result.validity is not None:
-        report["validity"] = describe_report(result.validity)
+        report["validity"] = result.validity.to_json(frames=False)
     if result.search is not None:
         # A search that ran out of time may end elsewhere on another machine
         report["is_repeatable"] = result.search.stopped != "TIMEOUT"
@@ -125,115 +105,6 @@ def _get_graph(context: ToolContext, settings: Settings) -> MotionGraph:
     return demo_graph()
 
 
-# Live walking
-
-
-class WalkSession(LiveSession):
-    """Characters that are driven step by step; everything that was asked for is kept, so that it can be run again."""
-
-    def __init__(self, context: ToolContext, settings: Settings) -> None:
-        from marey.locomotion import load_model
-
-        super().__init__()
-        self.walk = LiveWalk(load_model(), rng=np.random.default_rng(context.seed))
-        self._seed = context.seed
-        first = {name: settings[name] for name in ("speed", "run", "turn_rate", "leg_length_m", "style")}
-        self._first = {name: value for name, value in first.items() if value not in (None, {}, "")}
-        self.apply({**self._first, "over_s": 0.0})
-        self.walk.active_character.record(True)
-
-    def move(self, args: Settings) -> DragAnswer:
-        """Obey, and go on by one step of 1/60 s; ``ghosts`` asks for poses ahead."""
-        refused = self.take_frame({name: value for name, value in args.items() if name != "ghosts"})
-        walker, walk = self.walk.active_character, self.walk
-        arrays = pose_arrays(walker.pose)
-        goals, are_down = walker.goals()
-        arrays |= {"goals": goals, "goals_down": are_down.astype(np.float64)}
-        others = [one.pose for one in walk.walkers if one is not walker]
-        if others:
-            arrays["other_roots"] = np.stack([pose.root_position for pose in others])
-            arrays["other_rotations"] = np.stack([pose.rotations.wxyz for pose in others])
-        if args.get("ghosts"):
-            ahead = [walker.engine.predict(tau) for tau in GHOST_TIMES_S]
-            arrays["ghost_roots"] = np.stack([pose.root_position for pose in ahead])
-            arrays["ghost_rotations"] = np.stack([pose.rotations.wxyz for pose in ahead])
-        # What the page shows beside the figure
-        prints = [[p.side, *p.position.tolist(), p.heading_rad] for p in walker.engine.footprints[-8:]]
-        things = [{"words": one.words, "label": one.label} | _box(one.obstacle) for one in walker.obstacles()]
-        return DragAnswer(
-            arrays,
-            {
-                "time_s": self.step / LIVE_RATE_HZ,
-                "state": walker.engine.state,
-                "speed_mps": walker.engine.speed,
-                "heading_rad": walker.engine.heading_rad,
-                "asked": dict(walker.asked),
-                "styles": dict(walker.styles),
-                "footprints": prints,
-                "obstacles": things,
-                "remarks": list(walker.remarks),
-                "step_ms": walker.step_ms,
-                "characters": [one.name for one in self.walk.walkers],
-                "selected": walker.name,
-                "refused": refused,
-            },
-        )
-
-    def end(self, args: Settings) -> ToolResult:
-        """The recording of the driven character, and the recipe that gives it again."""
-        motion = replace(self.walk.active_character.finished_take(), name="walk")
-        settings = {**self._first, "commands": self.log, "seconds": self.step / LIVE_RATE_HZ}
-        recipe = {"tool": "walk", "settings": settings, "seed": self._seed}
-        return ToolResult(motion, text=f"{motion.duration_s:.2f} s of walking", report={"recipe": recipe})
-
-    def advance(self) -> None:
-        """One step of all characters."""
-        if self.step >= MAX_TAKE_S * LIVE_RATE_HZ:
-            raise InputError(f"a walk of {MAX_TAKE_S:g} s", "End it, and begin a new one")
-        self.walk.single_step()
-        self.step += 1
-
-    def apply(self, changes: Settings) -> None:
-        """Obey the controls that changed."""
-        walk = self.walk
-        over_s = clamp_value(float(changes.get("over_s", 0.5)), (0.0, 10.0), "the time to reach it")
-        for name, value in changes.items():
-            walker = walk.active_character
-            if name in RANGES:
-                walker.ask(name, float(value), over_s)
-            elif name == "style":
-                mixture = {str(value): 1.0} if isinstance(value, str) else dict(cast(Tree, value))
-                if isinstance(value, str):
-                    mixture = {style: float(style == value) for style in walker.styles} | mixture
-                for style, weight in sorted(mixture.items(), key=lambda item: -float(item[1])):
-                    walker.ask_style(style, float(weight), over_s)
-            elif name == "jump":
-                row = cast(Tree, value)
-                walker.jump(float(row.get("length_m", 1.0)), str(row.get("kind", JUMP_KINDS[0])))
-            elif name in CONTROLS:
-                CONTROLS[name](walk, value)
-            elif name not in ("over_s", "step"):
-                raise UnknownNameError("control", name, "a walk", (*RANGES, "style", "jump", *CONTROLS))
-
-
-CONTROLS: Final[dict[str, Callable[[LiveWalk, Any], None]]] = {
-    "cancel_jump": lambda walk, _: walk.cancel_jump(),
-    "obstacle": lambda walk, _: walk.drop_obstacle(),
-    "clear_obstacles": lambda walk, _: walk.clear_obstacles(),
-    "hold_feet": lambda walk, on: walk.active_character.hold_feet(bool(on)),
-    "add": lambda walk, _: (walk.add(), walk.active_character.record(True))[0],
-    "remove": lambda walk, _: walk.remove(),
-    "select": lambda walk, name: walk.select(str(name)),
-    "record": lambda walk, on: walk.active_character.record(bool(on)),
-}
-
-
-def _box(obstacle: Any) -> dict[str, Any]:
-    names = ("position", "heading_rad", "length_m", "width_m", "height_m", "depth_m")
-    found = {name: getattr(obstacle, name) for name in names if hasattr(obstacle, name)}
-    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in found.items()}
-
-
 def _perform(context: ToolContext, settings: Settings) -> ToolResult:
     from marey.locomotion import load_script, perform_script
 
@@ -245,8 +116,9 @@ def _perform(context: ToolContext, settings: Settings) -> ToolResult:
 def _list_styles(context: ToolContext, settings: Settings) -> ToolResult:
     from marey.locomotion import load_model
 
-    names = load_model().styles
-    return ToolResult(None, [{"style": name} for name in names], f"{len(names)} styles")
+    model = load_model()
+    rows = [{"style": name, "label": label} for name, label in zip(model.styles, model.labels, strict=True)]
+    return ToolResult(None, rows, f"{len(rows)} styles")
 
 
 TOOLS: Final = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.resources import files
@@ -12,15 +13,25 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.dynamics import GRAVITY, ValidityReport, check_validity
-from marey.motion import Motion, find_runs, mix_motions
-from marey.numerics import SQPIteration, convex_hull
+from marey.dynamics import check_validity, make_overlay
+from marey.motion import find_runs, mix_motions
+from marey.numerics import SQPIteration
 from marey.pipeline.recipes import format_toml
 from marey.pipeline.takes import Tree
-from marey.pipeline.tools import DragAnswer, Parameter, Settings, Tool, ToolContext, ToolResult, need_motion
-from marey.samples import problem_names
+from marey.pipeline.tools import (
+    DragAnswer,
+    Parameter,
+    Settings,
+    Tool,
+    ToolContext,
+    ToolResult,
+    find_frame,
+    need_motion,
+    read_point,
+    stretch_arrays,
+)
+from marey.samples import problem_file, problem_names
 from marey.studio.tools.clips import MOTION
-from marey.studio.tools.layers import find_frame, read_point, stretch_arrays
 
 if TYPE_CHECKING:
     from marey.spacetime import SpacetimeProblem
@@ -28,66 +39,21 @@ if TYPE_CHECKING:
 QUOTA_S: Final = (0.05, 1.0)  # of searching for one answer of a drag; more where no iteration fits in
 SHOWN_S: Final = 1.5  # [s] to both sides of a pin that a drag answers with
 CHANGED_M: Final = 1e-5  # [m] frames in which a joint moved by more belong to a repaired interval
-FLIGHT_S: Final = 0.06  # [s] shorter stretches without contact are gaps of the detection
-FALL_POINTS: Final = 40  # of a drawn free fall
+POSE_COLUMNS: Final = (
+    Parameter("phase", "text", is_required=True),
+    Parameter("at", "float", 1.0, "", 0.0, 1.0),
+    Parameter("motion", "clip", is_required=True),
+    Parameter("at_s", "float", 0.0, "s", 0.0, is_required=True),
+)
 FRICTION: Final = Parameter("friction", "float", 0.8, "", 0.0, 10.0, help="Friction coefficient of the floor.")
-
-
-def describe_report(report: ValidityReport) -> dict[str, Any]:
-    """Facts for a panel, and stretches of one colour with their causes for the timeline."""
-    worst = report.worst_span
-    bands = [
-        {"start_s": span.start_s, "stop_s": span.stop_s, "level": span.status, "words": span.words,
-         "causes": list(span.causes)}
-        for span in report.spans
-    ]  # fmt: skip
-    return {
-        "colour": report.colour, "valid_fraction": report.valid_fraction, "causes": report.cause_counts,
-        "bands": bands, "warnings": list(report.warnings),
-        "worst_s": None if worst is None else [worst.start_s, worst.stop_s],
-    }  # fmt: skip
-
-
-def make_overlay(motion: Motion) -> dict[str, FloatArray]:
-    """What is drawn over a body, and plotted under it.
-
-    Forces at each limb ``(L, F, 6)`` (place [m], force [N]), centre of mass ``(F, 3)`` [m], hull of what touches
-    ``(F, P, 2)`` [m], whose last corner is repeated; first and last frame of flights ``(K, 2)`` and the free falls
-    between these ``(K, 40, 3)`` [m]; ground force [body weights], energies (kinetic, potential, total) [J], momenta
-    ``(F, 3)``.
-    """
-    report = check_validity(motion)
-    found, supports = report.dynamics, report.supports
-    limbs = np.concatenate([report.split.places, report.split.forces], axis=-1)
-    energies = (found.kinetic_energy, found.potential_energy, found.kinetic_energy + found.potential_energy)
-    air = find_runs(np.asarray(~supports.touching.any(axis=1)))
-    flights = [(a - 1, b) for a, b in air if a > 0 and b < motion.num_frames and b - a > FLIGHT_S * motion.rate_hz]
-    share = np.linspace(0.0, 1.0, FALL_POINTS)[:, None]
-    falls = [
-        found.com[a] + share * (found.com[b] - found.com[a])
-        + share * (1.0 - share) * [0.0, 0.5 * GRAVITY * ((b - a) / motion.rate_hz) ** 2, 0.0]
-        for a, b in flights
-    ]  # fmt: skip
-    points = supports.points[:, :, [0, 2]]
-    last = np.arange(points.shape[1], dtype=np.int64)
-    # Where nothing touches, the hull is a point
-    hulls = [
-        convex_hull(row[down] if down.any() else row[:1]) for row, down in zip(points, supports.touching, strict=True)
-    ]
-    return {
-        "com": found.com, "forces": np.ascontiguousarray(np.swapaxes(limbs, 0, 1)),
-        "support": np.array([hull[np.minimum(last, len(hull) - 1)] for hull in hulls]),
-        "flights": np.array(flights, dtype=np.float64).reshape(-1, 2),
-        "falls": np.array(falls).reshape(-1, FALL_POINTS, 3),
-        "ground_force": found.forces / found.body.weight_n, "energy": np.stack(energies, axis=1),
-        "momentum": found.linear_momentum, "angular_momentum": found.angular_momentum,
-    }  # fmt: skip
 
 
 def _check(context: ToolContext, settings: Settings) -> ToolResult:
     motion = need_motion(context, settings)
     report = check_validity(motion, friction=settings["friction"], floor=settings["floor"])
-    return ToolResult(None, [span.to_json() for span in report.spans], report.verdict, report=describe_report(report))
+    return ToolResult(
+        None, [span.to_json() for span in report.spans], report.verdict, report=report.to_json(frames=False)
+    )
 
 
 def listen(context: ToolContext, most: int, what: str) -> Callable[[SQPIteration], bool]:
@@ -117,7 +83,7 @@ def _repair(context: ToolContext, settings: Settings) -> ToolResult:
     rate = motion.rate_hz
     intervals = [[a / rate, (b - 1) / rate] for a, b in find_runs(moved > CHANGED_M, 0)]
     report = {**result.to_json(), "intervals": intervals, "most_mm": 1e3 * float(moved.max(initial=0.0))}
-    report |= {"before": describe_report(result.before), "after": describe_report(result.after)}
+    report |= {"before": result.before.to_json(frames=False), "after": result.after.to_json(frames=False)}
     return ToolResult(result.motion, [], result.sentence, report=report)
 
 
@@ -136,7 +102,9 @@ def _accept(context: ToolContext, settings: Settings) -> ToolResult:
         weights = np.maximum(weights, np.minimum(u * u * u * (u * (6.0 * u - 15.0) + 10.0), 1.0))
     made = mix_motions(motion, repaired, settings["strength"] * weights)
     report = check_validity(made)
-    return ToolResult(made, [span.to_json() for span in report.spans], report.verdict, report=describe_report(report))
+    return ToolResult(
+        made, [span.to_json() for span in report.spans], report.verdict, report=report.to_json(frames=False)
+    )
 
 
 class ValidDrag:
@@ -196,7 +164,7 @@ def _solve(context: ToolContext, settings: Settings, problem: Any, what: str) ->
     context.progress(0.02, f"{what}: setting up")
     result = optimize(problem, warm_start=warm, on_iteration=listen(context, most, what), on_failure="return")
     rows = [{"constraint": name, "missed": value} for name, value in result.worst]
-    report = {**result.to_json(), "validity": describe_report(check_validity(result.motion, cutoff_hz=None))}
+    report = {**result.to_json(), "validity": check_validity(result.motion, cutoff_hz=None).to_json(frames=False)}
     return ToolResult(result.motion, rows, result.sentence, report=report)
 
 
@@ -210,10 +178,19 @@ def _jump(context: ToolContext, settings: Settings) -> ToolResult:
 def _problem(context: ToolContext, settings: Settings) -> ToolResult:
     from marey.spacetime import load_problem
 
-    if not settings["own"]:
+    own, rows = settings["own"], cast(list[Tree], settings["poses"] or [])
+    if not own and not rows:
         return _solve(context, settings, load_problem(settings["problem"]), settings["problem"])
+    tree: Any = own or tomllib.loads(problem_file(settings["problem"]).read_text(encoding="utf-8"))
+    if rows:
+        # Poses of the timeline are keys beside those of the problem
+        poses = [
+            {"kind": "pose", "phase": row["phase"], "at": row.get("at", 1.0), "pose": f"{row['motion']}@{row['at_s']}"}
+            for row in rows
+        ]
+        tree = {**tree, "key": [*tree.get("key", ()), *poses]}
     with tempfile.TemporaryDirectory(prefix="marey-problem-") as folder:
-        return _solve(context, settings, read_own_problem(context, settings["own"], Path(folder)), "problem")
+        return _solve(context, settings, read_own_problem(context, tree, Path(folder)), "problem")
 
 
 def read_own_problem(context: ToolContext, own: Any, folder: Path) -> SpacetimeProblem:
@@ -254,7 +231,8 @@ TOOLS: Final = (
                                     help="One level, or a level for each foot plant, as on stairs.")), "f",
     ),
     Tool("overlay", "Forces", "", "Forces, centre of mass and of pressure, to draw.", "ask",
-         lambda context, settings: ToolResult(arrays=make_overlay(need_motion(context, settings))), (MOTION,)),
+         lambda context, settings: ToolResult(arrays=make_overlay(check_validity(need_motion(context, settings)))),
+         (MOTION,)),
     Tool(
         "repair", "Repair", "Physics", "Move a range as little as needed so that a body could make it.", "job",
         _repair,
@@ -298,6 +276,7 @@ TOOLS: Final = (
         "problem", "Problem", "Physics", "Solve a space-time problem: phases, contacts, keys.", "job", _problem,
         (
             Parameter("problem", "choice", "jump-1.0", choices=problem_names(), help="Shipped problem."),
+            Parameter("poses", "table", shape="rows", columns=POSE_COLUMNS, help="Poses of the timeline as keys."),
             Parameter("own", "table", help="Your own problem: the tables of a problem file; poses are take@seconds."),
             Parameter("warm_start", "clip", help="Motion to start the search from."),
             _ITERATIONS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import runpy
 import struct
+import subprocess
 from pathlib import Path
 
 import msgspec
@@ -12,16 +13,53 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.studio.protocol import AnswerMessage, BlockMessage, DragMessage, WantMessage, decode_frame, encode_frame
+from marey.studio.commands import COMMANDS
+from marey.studio.protocol import (
+    VERSION,
+    AnswerMessage,
+    BlockMessage,
+    ClientMessage,
+    DragMessage,
+    ServerMessage,
+    WantMessage,
+    decode_frame,
+    encode_frame,
+)
 
 from ..frames import read_frame, write_frame
 
 WEB = Path(__file__).parents[3] / "web"
 
 
-def test_the_types_of_the_page_are_those_of_the_server() -> None:
-    generate = runpy.run_path(str(WEB / "generate_messages.py"))["generate"]
-    assert (WEB / "src" / "protocol" / "messages.gen.ts").read_text(encoding="utf-8") == generate()
+def test_the_types_of_the_page_name_every_message_and_command_of_the_server() -> None:
+    text = runpy.run_path(str(WEB / "generate_messages.py"))["generate"]()
+    for kind in (*ClientMessage.__subclasses__(), *ServerMessage.__subclasses__()):
+        assert f'export interface {kind.__name__} {{ t: "{kind.__struct_config__.tag}"' in text
+    commands = text.split("export interface Commands {")[1]
+    assert [name for name in COMMANDS if f"  {name}: {{" not in commands] == []
+
+
+def test_the_page_speaks_the_version_of_the_server() -> None:
+    session = (WEB / "src" / "project" / "session.ts").read_text(encoding="utf-8")
+    assert f"const VERSION: ProtocolVersion = {VERSION};" in session
+
+
+def test_a_message_the_page_does_not_know_fails_its_build(tmp_path: Path) -> None:
+    compiler = WEB / "node_modules" / ".bin" / "tsc"
+    if not compiler.exists():
+        pytest.skip("the client's packages are not installed: make web")
+    text = runpy.run_path(str(WEB / "generate_messages.py"))["generate"]()
+    page = f"""import type {{ ProtocolVersion, WantMessage }} from "./messages";
+export const version: ProtocolVersion = {VERSION};
+export const want: WantMessage = {{ t: "want", hash: "a" }};
+"""
+    codes = []
+    for types in (text, text.replace('t: "want"', 't: "need"'), text.replace("Version = ", "Version = 1")):
+        (tmp_path / "messages.ts").write_text(types, encoding="utf-8")
+        (tmp_path / "page.ts").write_text(page, encoding="utf-8")
+        codes.append(subprocess.run([compiler, "--noEmit", "--strict", "page.ts"], cwd=tmp_path).returncode)
+    assert codes[0] == 0
+    assert 0 not in codes[1:]
 
 
 def test_arrays_ride_aligned_behind_the_header() -> None:

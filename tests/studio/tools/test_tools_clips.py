@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from marey.lie import geodesic_distance
 from marey.motion import Layer, LayerKey, Motion, apply_layers, contact_positions, mirror
 from marey.pipeline.takes import play_strips
 from marey.pipeline.tools import CancelledJobError
-from marey.skeleton import contact_points
+from marey.skeleton import contact_points, role_map
 from marey.studio.tools import TOOLS
 from marey.studio.tools.files import MOTION_FORMATS
 
@@ -175,6 +176,26 @@ def test_an_imported_file_says_what_the_reader_decided(run: Any, context: Any, w
     assert twice.motion.duration_s == pytest.approx(2 * walk.duration_s)
     with pytest.raises(UnknownNameError, match="jump"):
         run("import", session, file="u1", clips=["jump"])
+
+
+def test_roles_that_are_told_at_the_import_are_those_that_engines_find(
+    run: Any, context: Any, walk: Motion, tmp_path: Path
+) -> None:
+    # Left and right of the hips are exchanged by name, and nothing else says what a bone is
+    hips = {"left_hip": "right", "right_hip": "left"}
+    bones = tuple(hips.get(name, f"bone {j}") for j, name in enumerate(walk.skeleton.names))
+    marey.save(replace(walk, skeleton=replace(walk.skeleton, names=bones)), tmp_path / "take.bvh")
+    session = context(files={"u1": str(tmp_path / "take.bvh")})
+    found = run("contents", session, file="u1").report["joints"]
+    assert set(bones) <= set(found)
+    roles = dict(zip(walk.skeleton.names, bones, strict=True))
+    made = run("import", session, file="u1", roles=roles)
+    read = role_map(made.motion.skeleton)
+    assert {role: made.motion.skeleton.names[joint] for role, joint in read.joints.items()} == {r: r for r in roles}
+    order = [made.motion.skeleton.index(name) for name in walk.skeleton.names]
+    np.testing.assert_allclose(made.motion.joint_positions()[:, order], walk.joint_positions(), atol=2e-4)
+    with pytest.raises(UnknownNameError, match="bone 99"):
+        run("import", session, file="u1", roles={"left_hip": "bone 99"})
 
 
 def test_the_library_keeps_finds_tags_and_gives_back(

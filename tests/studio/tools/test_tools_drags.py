@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from marey import samples
 from marey.base import InputError, UnknownNameError
 from marey.contacts import hold_feet
+from marey.kinematics import BoxLimits, load_limits
 from marey.lie import SO3
 from marey.motion import Motion, contact_positions, find_runs
 from marey.pipeline import edit_motion
+from marey.pipeline.takes import list_plants
 from marey.skeleton import Pose, contact_points
 from marey.studio.tools import TOOLS
 
@@ -134,3 +138,56 @@ def test_in_betweens_go_through_the_poses_of_the_timeline(run: Any, walk: Motion
     for row in poses:
         wanted = walk[round(row["at_s"] * 60)].joint_positions()
         np.testing.assert_allclose(made[round(row["time_s"] * 30)].joint_positions(), wanted, atol=1e-6)
+
+
+def test_a_footprint_that_is_dragged_takes_its_foot_along_and_leaves_the_others(context: Any) -> None:
+    motion = samples.walk()
+    session = context(motions={"whole": motion})
+    plants = TOOLS["plants"].make(session, TOOLS["plants"].check({"motion": "whole"})).table
+    plant = plants[3]
+    (x, _, z), while_s = plant["place"], [plant["start_s"], plant["stop_s"]]
+    to = [x + 0.08, z + 0.1]
+    drag = begin("footprints", session, motion="whole", foot=plant["foot"], place=[x, z], while_s=while_s)
+    seen = drag.move({"to": to})
+    made = edit_motion(motion, edits=[drag.end({"to": to}).report["edit"]])
+    middle = round(0.5 * sum(while_s) * motion.rate_hz)
+    ankle = motion.skeleton.index(f"{plant['foot']}_ankle")
+    np.testing.assert_allclose(made.joint_positions()[middle, ankle, [0, 2]], to, atol=0.02)
+    # What was shown under the pointer is what is kept
+    frame = middle - seen.facts["first"]
+    pose = Pose(motion.skeleton, seen.arrays["roots"][frame], SO3(seen.arrays["rotations"][frame]))
+    np.testing.assert_allclose(pose.joint_positions()[ankle], made.joint_positions()[middle, ankle], atol=0.01)
+    # All other feet stand where they stood
+    for before, after in zip(plants[1:], list_plants(made)[1:], strict=True):
+        if before is not plant:
+            np.testing.assert_allclose(before["place"], after["place"], atol=0.01)
+    # Its toes turn it
+    turned = list_plants(edit_motion(motion, edits=[drag.end({"turn_deg": 15.0}).report["edit"]]))[3]
+    assert turned["heading_deg"] - plant["heading_deg"] == pytest.approx(15.0, abs=1.5)
+
+
+def test_a_coordinate_of_the_pose_space_is_pulled_to_its_value_at_one_time(context: Any) -> None:
+    motion = samples.walk()
+    session = context(motions={"whole": motion})
+    drag = begin("pose", session, motion="whole", time_s=1.0, around_s=0.4)
+    before = drag.move({"mode": 0, "deviations": 0.0}).facts["modes"]
+    answer = drag.move({"mode": 0, "deviations": 1.2})
+    assert answer.facts["modes"][0] == pytest.approx(1.2, abs=0.02)
+    assert answer.facts["modes"][1:] == pytest.approx(before[1:], abs=0.05)
+    made = edit_motion(motion, [drag.end({"mode": 0, "deviations": 1.2}).report["layer"]])
+    shown = Pose(motion.skeleton, answer.arrays["pose_root"], SO3(answer.arrays["pose_rotations"]))
+    np.testing.assert_allclose(made[60].joint_positions(), shown.joint_positions(), atol=2e-3)
+    far = np.abs(np.arange(motion.num_frames) - 60) > 25
+    np.testing.assert_allclose(made.joint_positions()[far], motion.joint_positions()[far], atol=1e-9)
+
+
+def test_limits_of_a_file_hold_a_drag(context: Any, walk: Motion, tmp_path: Path) -> None:
+    BoxLimits.from_clips([walk], margin_rad=0.01).save(tmp_path / "mine.safetensors")
+    session = context(files={"u1": str(tmp_path / "mine.safetensors")})
+    limits, poses = load_limits(tmp_path / "mine.safetensors"), []
+    place = walk[30].joint_positions()[walk.skeleton.index("left_wrist")] + [0.0, 0.7, 0.2]
+    for settings in ({"limits_file": "u1"}, {"limits": "none"}):
+        drag = begin("pose", session, time_s=0.5, **settings)
+        answer = drag.move({"joint": "left_wrist", "target": place.tolist()})
+        poses.append(Pose(walk.skeleton, answer.arrays["pose_root"], SO3(answer.arrays["pose_rotations"])))
+    assert limits.violation(poses[0]).max() < 1e-3 < limits.violation(poses[1]).max()

@@ -14,14 +14,13 @@ from oracles.stiff_walk import make_stiff_walk
 from scipy.spatial import ConvexHull
 
 from marey import samples
-from marey.base import InputError, UnknownNameError
-from marey.dynamics import Body, check_validity
+from marey.base import InputError, MareyError, UnknownNameError
+from marey.dynamics import Body, check_validity, make_overlay
 from marey.graph import SearchSolution
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, contact_positions, mean_speed
 from marey.skeleton import contact_points
 from marey.studio.tools import TOOLS
-from marey.studio.tools.physics import make_overlay
 from marey.world import load_sketch
 
 
@@ -31,16 +30,16 @@ def begin(tool: str, session: Any, **settings: Any) -> Any:
 
 def test_the_report_covers_the_clip_with_bands_and_causes(run: Any, walk: Motion) -> None:
     made = run("physics")
-    bands = made.report["bands"]
+    bands = made.report["spans"]
     assert bands[0]["start_s"] == 0.0
     assert all(a["stop_s"] <= b["start_s"] + 1e-9 for a, b in pairwise(bands))
-    assert {band["level"] for band in bands} <= {"green", "amber", "red"}
-    assert all(band["causes"] for band in bands if band["level"] == "red")
+    assert {band["status"] for band in bands} <= {"green", "amber", "red"}
+    assert all(band["causes"] for band in bands if band["status"] == "red")
 
 
 def test_forces_of_the_overlay_carry_the_weight_on_average(context: Any) -> None:
     motion = samples.walk()
-    arrays = make_overlay(motion)
+    arrays = make_overlay(check_validity(motion))
     frames = slice(30, -30)
     upward = arrays["forces"][:, frames, 4].sum(axis=0).mean()
     assert upward == pytest.approx(Body.from_motion(motion).weight_n, rel=0.1)
@@ -57,7 +56,7 @@ def test_plots_obey_the_laws_of_a_flight() -> None:
     touching[[0, 60]] = True
     names = ("left_heel", "left_toe", "right_heel", "right_toe")
     thrown = replace(body, root_positions=roots, rotations=SO3(still), rate_hz=60.0, contacts=Contacts(names, touching))
-    arrays, inside = make_overlay(thrown), slice(15, -15)
+    arrays, inside = make_overlay(check_validity(thrown)), slice(15, -15)
     mass = Body.from_motion(thrown).mass_kg
     np.testing.assert_allclose(arrays["ground_force"][inside], 0.0, atol=0.02)
     np.testing.assert_allclose(arrays["momentum"][inside, 0], mass, rtol=0.01)
@@ -74,7 +73,7 @@ def test_plots_obey_the_laws_of_a_flight() -> None:
 
 def test_the_support_is_the_hull_of_what_touches() -> None:
     walk = samples.walk()
-    drawn = make_overlay(walk)["support"]
+    drawn = make_overlay(check_validity(walk))["support"]
     supports = check_validity(walk).supports
     for frame in range(0, walk.num_frames, 20):
         touching = supports.points[frame][supports.touching[frame]][:, [0, 2]]
@@ -117,6 +116,24 @@ def test_a_jump_flies_as_long_as_gravity_says(run: Any) -> None:
     peak = int(com[:, 1].argmax())
     fall = np.diff(com[peak - 3 : peak + 4, 1], n=2) * made.motion.rate_hz**2
     assert fall.mean() == pytest.approx(-9.81, abs=1.0)
+
+
+def test_a_pose_of_the_timeline_is_met_by_a_shipped_problem(run: Any, context: Any, walk: Motion) -> None:
+    wanted = samples.walk()[60]
+    session = context(motions={"whole": samples.walk()})
+    row = {"phase": "land", "at": 1.0, "motion": "whole", "at_s": 1.0}
+    made = run("problem", session, problem="jump-1.0", poses=[row], iterations=60)
+    plain = run("problem", session, problem="jump-1.0", iterations=60)
+
+    def away(motion: Motion) -> float:
+        # Of joints about the root, whichever way the body faces
+        last = motion[motion.num_frames - 1]
+        there, here = (np.sort(pose.joint_positions()[:, 1] - pose.root_position[1]) for pose in (wanted, last))
+        return float(np.abs(there[:8] - here[:8]).mean())
+
+    assert away(made.motion) < away(plain.motion)
+    with pytest.raises(MareyError, match="phase"):
+        run("problem", session, problem="jump-1.0", poses=[row | {"phase": "nowhere"}], iterations=1)
 
 
 def test_a_problem_of_ones_own_is_solved(run: Any) -> None:

@@ -65,6 +65,17 @@ export class Pyramid {
   }
 }
 
+/** First index whose time is not less than `timeS`; `times` is sorted. */
+export function lowerBound(times: ArrayLike<number>, timeS: number, first = 0): number {
+  let [low, high] = [first, times.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (times[middle] < timeS) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 /** Slopes of the monotone cubic through keys (Fritsch and Butland's, as the server's layers have them). */
 export function fitSlopes(times: Float64Array, values: Float64Array): Float64Array {
   const last = times.length - 1;
@@ -106,12 +117,8 @@ export function evaluate(keys: CurveKeys, timeS: number): number {
   if (last < 0) return 0;
   if (timeS <= times[0]) return values[0];
   if (timeS >= times[last]) return values[last];
-  let [low, high] = [0, last];
-  while (high - low > 1) {
-    const middle = (low + high) >> 1;
-    if (times[middle] <= timeS) low = middle;
-    else high = middle;
-  }
+  const high = lowerBound(times, timeS);
+  const low = high - 1;
   const h = times[high] - times[low];
   const u = (timeS - times[low]) / h;
   const [u2, u3] = [u * u, u * u * u];
@@ -127,25 +134,23 @@ export function valueAt({ keys, samples }: Channel, timeS: number): number {
   return samples.values[Math.min(Math.max(Math.round((timeS - samples.startS) * samples.rateHz), 0), samples.values.length - 1)] ?? 0;
 }
 
-/** Order of keys after some of them moved: `order[new] = old`. Stable, so that keys at one time keep their order. */
-export function sortOrder(times: Float64Array): Int32Array {
-  return Int32Array.from(times.keys()).sort((a, b) => times[a] - times[b] || a - b);
+/** Times of keys of which the selected ones move: sorted again, with `order[new] = old` and where the selected ones went. Stable. */
+export function moveTimes(old: Float64Array, picked: Int32Array, dtS: number): { times: Float64Array; order: Int32Array; selected: Int32Array } {
+  const times = old.slice();
+  for (const i of picked) times[i] += dtS;
+  const order = Int32Array.from(times.keys()).sort((a, b) => times[a] - times[b] || a - b);
+  const chosen = new Set(picked);
+  const selected = Int32Array.from(order.keys()).filter((i) => chosen.has(order[i]));
+  return { times: Float64Array.from(order, (i) => times[i]), order, selected };
 }
 
 /** Keys of the curve moved in time and value, and where the selected ones went. Nothing is dropped where two meet. */
-export function moveCurveKeys(keys: CurveKeys, selected: Int32Array, dtS: number, dv: number): { keys: CurveKeys; selected: Int32Array } {
-  const [times, values] = [keys.times.slice(), keys.values.slice()];
-  for (const i of selected) {
-    times[i] += dtS;
-    values[i] += dv;
-  }
-  const order = sortOrder(times);
+export function moveCurveKeys(keys: CurveKeys, picked: Int32Array, dtS: number, dv: number): { keys: CurveKeys; selected: Int32Array } {
+  const { times, order, selected } = moveTimes(keys.times, picked, dtS);
+  const values = keys.values.slice();
+  for (const i of picked) values[i] += dv;
   const pick = (from: Float64Array): Float64Array => Float64Array.from(order, (i) => from[i]);
-  const chosen = new Set(selected);
-  return {
-    keys: keyCurve(pick(times), pick(values), pick(keys.own)),
-    selected: Int32Array.from(order.keys()).filter((i) => chosen.has(order[i])),
-  };
+  return { keys: keyCurve(times, pick(values), pick(keys.own)), selected };
 }
 
 /** Least and greatest value of channels within a stretch of time; never empty. */

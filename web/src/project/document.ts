@@ -1,6 +1,6 @@
 /** The document of a project: applying its patches, and what an item of it shows. */
 
-import type { DocumentPatch, ProjectDocument } from "../protocol/messages.gen";
+import type { DocumentPatch, ProjectDocument } from "../../build/messages";
 
 type Key = string | number;
 

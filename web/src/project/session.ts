@@ -2,9 +2,8 @@
 
 import { batch, computed, effect, signal, untracked } from "@preact/signals";
 import type {
-  AnswerMessage, ClientMessage, Commands, FrameMessage, JobMessage, ProjectDocument, ServerMessage, ToolDescription,
-} from "../protocol/messages.gen";
-import { VERSION } from "../protocol/messages.gen";
+  AnswerMessage, ClientMessage, Commands, FrameMessage, JobMessage, ProjectDocument, ProtocolVersion, ServerMessage, ToolDescription,
+} from "../../build/messages";
 import { type Link, Socket, type Wire } from "../protocol/socket";
 import type { Band } from "../viewer/clip";
 import { Clock } from "../viewer/clock";
@@ -12,6 +11,7 @@ import { ClipStore, type StoredClip } from "./clips";
 import { applyPatches, type Item, shownHash, sourceHash } from "./document";
 import { recall, remembered, store } from "./memory";
 
+const VERSION: ProtocolVersion = 2;
 const JUDGE_MS = 700; // after a motion has been chosen
 
 /** The way of one solution of a search, on the ground. */
@@ -46,11 +46,11 @@ export interface Toast {
   act?: { label: string; run: () => void };
 }
 
-export type Answer = Pick<AnswerMessage, "value" | "arrays">;
+type Answer = Pick<AnswerMessage, "value" | "arrays">;
 export type LiveFrame = FrameMessage;
 
 /** The server said no: a sentence, and what would help. */
-export class Refusal extends Error {
+class Refusal extends Error {
   constructor(
     sentence: string,
     readonly fix: string,
@@ -110,16 +110,14 @@ export class Session {
   private judging: ReturnType<typeof setTimeout> | undefined;
   private count = 0;
 
+  /** What is selected, in the document that holds it. */
+  private readonly shown = computed(() => {
+    const [project, item] = [this.project.value, this.selected.value];
+    return project === null || item === null ? null : ([project, item] as const);
+  });
   /** The hash that the main body shows. */
-  readonly mainHash = computed(() => {
-    if (this.sequence.value !== null) return this.sequence.value;
-    const [project, item] = [this.project.value, this.selected.value];
-    return project === null || item === null ? null : shownHash(project, item);
-  });
-  readonly beforeHash = computed(() => {
-    const [project, item] = [this.project.value, this.selected.value];
-    return project === null || item === null || this.sequence.value !== null ? null : sourceHash(project, item);
-  });
+  readonly mainHash = computed(() => this.sequence.value ?? (this.shown.value === null ? null : shownHash(...this.shown.value)));
+  readonly beforeHash = computed(() => (this.shown.value === null || this.sequence.value !== null ? null : sourceHash(...this.shown.value)));
   readonly main = computed<StoredClip | null>(() => (this.mainHash.value === null ? null : this.clips.find(this.mainHash.value).value));
   readonly durationS = computed(() => this.main.value?.durationS ?? 0);
   readonly rateHz = computed(() => this.main.value?.rateHz ?? 30);
@@ -177,9 +175,9 @@ export class Session {
 
   /** Keep the coloured stretches of a report for a motion. */
   takeVerdict(hash: string, report: Record<string, unknown>): void {
-    const spans = (report.bands as { start_s: number; stop_s: number; level: Band["spans"][number]["level"]; words: string }[] | undefined) ?? [];
+    const spans = (report.spans as { start_s: number; stop_s: number; status: Band["spans"][number]["level"]; words: string }[] | undefined) ?? [];
     if (spans.length === 0) return;
-    this.verdicts.set(hash, [{ name: "validity", spans: spans.map(({ words, ...span }) => ({ ...span, text: words })) }]);
+    this.verdicts.set(hash, [{ name: "validity", spans: spans.map(({ start_s, stop_s, status, words }) => ({ start_s, stop_s, level: status, text: words })) }]);
     if (hash === this.mainHash.peek()) this.bands.value = this.verdicts.get(hash)!;
   }
 
@@ -214,14 +212,11 @@ export class Session {
   }
 
   /** Like `command`, but a refusal becomes a toast. Tells whether the change was made. */
-  async change<N extends keyof Commands>(name: N, args: Commands[N]): Promise<boolean> {
-    try {
-      await this.command(name, args);
-      return true;
-    } catch (error) {
+  change<N extends keyof Commands>(name: N, args: Commands[N]): Promise<boolean> {
+    return this.command(name, args).then(() => true, (error) => {
       this.report(error);
       return false;
-    }
+    });
   }
 
   start(tool: string, take: string, settings: Record<string, unknown>, into = ""): void {
@@ -267,17 +262,15 @@ export class Session {
 
   // --- Playback: the clock lives here, time needs no server
 
-  /** Let wall time pass [s]; tells whether the playhead moved. */
-  advance(wallS: number): boolean {
-    if (!this.isPlaying.peek()) return false;
+  /** Let wall time pass [s]. */
+  advance(wallS: number): void {
+    if (!this.isPlaying.peek()) return;
     const clock = this.clockNow();
     clock.advance(wallS);
-    if (clock.timeS === this.playheadS.peek() && clock.isPlaying) return false;
     batch(() => {
       this.playheadS.value = clock.timeS;
       this.isPlaying.value = clock.isPlaying;
     });
-    return true;
   }
 
   seek(timeS: number): void {
@@ -390,53 +383,37 @@ export class Session {
   }
 
   private receive(message: ServerMessage): void {
-    switch (message.t) {
-      case "welcome":
-        batch(() => {
-          this.project.value = message.project;
-          this.tools.value = message.tools;
-          this.jobs.value = message.jobs;
-          this.undoLabel.value = message.undo;
-          this.redoLabel.value = message.redo;
-          this.settleSelection();
-        });
-        this.clips.resume();
-        break;
-      case "patch":
-        batch(() => {
-          this.project.value = applyPatches(this.project.peek()!, message.patches);
-          this.undoLabel.value = message.undo;
-          this.redoLabel.value = message.redo;
-          this.lastLabel.value = message.label;
-          this.settleSelection();
-        });
-        this.settle(message.id, (waiter) => waiter.done({ value: message.patches, arrays: {} }));
-        break;
-      case "refused": {
-        const refusal = new Refusal(message.sentence, message.fix);
-        if (!this.settle(message.id, (waiter) => waiter.failed(refusal))) this.report(refusal);
-        break;
-      }
-      case "answer":
-        this.settle(message.id, (waiter) => waiter.done(message));
-        break;
-      case "job":
-        this.takeJob(message);
-        break;
-      case "clip":
-        this.clips.takeHeader(message);
-        break;
-      case "block":
-        this.clips.takeBlock(message);
-        break;
-      case "frame":
-        for (const sentence of (message.facts.refused as string[] | undefined) ?? []) this.toast("warning", sentence);
-        this.listeners.get(message.channel)?.(message);
-        break;
-      case "toast":
-        this.toast(message.level, message.sentence, message.fix);
-        break;
-    }
+    if (message.t === "welcome") {
+      batch(() => {
+        this.tools.value = message.tools;
+        this.jobs.value = message.jobs;
+        this.takeDocument(message.project, message);
+      });
+      this.clips.resume();
+    } else if (message.t === "patch") {
+      batch(() => {
+        this.lastLabel.value = message.label;
+        this.takeDocument(applyPatches(this.project.peek()!, message.patches), message);
+      });
+      this.settle(message.id, (waiter) => waiter.done({ value: message.patches, arrays: {} }));
+    } else if (message.t === "refused") {
+      const refusal = new Refusal(message.sentence, message.fix);
+      if (!this.settle(message.id, (waiter) => waiter.failed(refusal))) this.report(refusal);
+    } else if (message.t === "frame") {
+      for (const sentence of (message.facts.refused as string[] | undefined) ?? []) this.toast("warning", sentence);
+      this.listeners.get(message.channel)?.(message);
+    } else if (message.t === "answer") this.settle(message.id, (waiter) => waiter.done(message));
+    else if (message.t === "job") this.takeJob(message);
+    else if (message.t === "clip") this.clips.takeHeader(message);
+    else if (message.t === "block") this.clips.takeBlock(message);
+    else if (message.t === "toast") this.toast(message.level, message.sentence, message.fix);
+  }
+
+  private takeDocument(project: ProjectDocument, { undo, redo }: { undo: string | null; redo: string | null }): void {
+    this.project.value = project;
+    this.undoLabel.value = undo;
+    this.redoLabel.value = redo;
+    this.settleSelection();
   }
 
   private takeJob(job: Job): void {

@@ -4,20 +4,16 @@ import { useSignal } from "@preact/signals";
 import { Fragment } from "preact";
 import { useEffect } from "preact/hooks";
 import { recall } from "../project/memory";
-import { ToolPanel } from "../tools/panel";
+import { isBusy, ToolPanel } from "../tools/panel";
 import { runKey } from "./commands";
 import { openTool, type PanelId, RAIL, showPanel, type Studio, StudioContext, toolKeys, useStudio } from "./context";
-import { DetailsPanel } from "./details";
-import { Palette, readableKeys, Shortcuts } from "./dialogs";
+import { JobsPanel, Palette, readableKeys, Shortcuts, Toasts, Tour } from "./dialogs";
 import { Dock, type PanelInfo } from "./dock";
 import { importFiles } from "./files";
 import { Icon, Mark } from "./icons";
-import { isBusy, JobsPanel, Toasts } from "./notices";
-import { ProjectPanel } from "./project";
+import { DetailsPanel, ProjectPanel } from "./project";
 import { isDark, themeChoice } from "./theme";
-import { TimelinePanel } from "./timeline";
-import { Tour } from "./tour";
-import { ViewportPane } from "./viewport";
+import { TimelinePanel, ViewportPane } from "./panes";
 
 export function App({ studio }: { studio: Studio }) {
   const { session, dialog } = studio;
@@ -108,12 +104,11 @@ function Rail() {
   const { session } = studio;
   const tip = useSignal<{ text: string; keys: string; x: number; y: number } | null>(null);
   const groups = RAIL.map((ids) => ids.flatMap((id) => session.tools.value.find((tool) => tool.id === id) ?? [])).filter((group) => group.length > 0);
-  const hint = (text: string, keys: string) => (event: Event): void => {
-    const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
-    tip.value = { text, keys, x: box.right + 8, y: box.top + 5 };
-  };
   const button = (name: string, label: string, keys: string, isOn: boolean | undefined, act: () => void) => {
-    const show = hint(label, keys);
+    const show = (event: Event): void => {
+      const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
+      tip.value = { text: label, keys, x: box.right + 8, y: box.top + 5 };
+    };
     const hide = (): void => void (tip.value = null);
     return (
       <button type="button" key={name} aria-label={label} aria-pressed={isOn} onClick={act} onPointerEnter={show} onFocus={show} onPointerLeave={hide} onBlur={hide}>

@@ -1,6 +1,7 @@
 /** Every command of the shell once: the palette lists them, the sheet shows their keys, the keyboard runs them. */
 
 import type { Overlays } from "../project/session";
+import type { View } from "../viewer/stage";
 import { type Area, areaOf, changeArea, movePanel, openTool, type PanelId, PLAIN_LAYOUT, showPanel, type Studio, toolKeys } from "./context";
 import { chooseFiles } from "./files";
 import { isDark, themeChoice } from "./theme";
@@ -27,6 +28,8 @@ export const OVERLAYS: [keyof Overlays, title: string, icon: string, keys?: stri
   ["skin", "Skinned character", "skin", "Shift+S"],
 ];
 
+export const VIEWS: [View, title: string, key: string][] = [["front", "Front", "1"], ["side", "Side", "3"], ["top", "Top", "7"], ["free", "Free", "0"]];
+
 const PANEL_TITLES: Record<PanelId, string> = { project: "Project", tool: "Tool", details: "Details", jobs: "Jobs", timeline: "Timeline" };
 
 export function toggleOverlay(studio: Studio, name: keyof Overlays): void {
@@ -39,7 +42,7 @@ export function listCommands(studio: Studio): Command[] {
   const view = studio.viewport.peek();
   const hasMotion = (): boolean => session.main.peek() !== null;
   const item = session.selected.peek();
-  const commands: Command[] = [
+  return [
     { id: "play", title: "Play or pause", group: "Play", icon: "play", keys: "Space", isEnabled: hasMotion, run: () => (session.isPlaying.peek() ? session.pause() : session.play()) },
     { id: "backwards", title: "Play backwards", group: "Play", keys: "J", isEnabled: hasMotion, run: () => session.play(-1) },
     { id: "stop", title: "Pause", group: "Play", keys: "K", run: () => session.pause() },
@@ -66,10 +69,7 @@ export function listCommands(studio: Studio): Command[] {
     { id: "shortcuts", title: "Keys", group: "Help", icon: "help", keys: "?", run: () => (studio.dialog.value = "shortcuts") },
     { id: "tour", title: "Guided tour", group: "Help", icon: "info", run: () => (studio.dialog.value = "tour") },
 
-    { id: "front", title: "Front view", group: "View", icon: "camera", keys: "1", run: () => view?.look("front") },
-    { id: "side", title: "Side view", group: "View", icon: "camera", keys: "3", run: () => view?.look("side") },
-    { id: "top", title: "Top view", group: "View", icon: "camera", keys: "7", run: () => view?.look("top") },
-    { id: "free", title: "Free view", group: "View", icon: "camera", keys: "0", run: () => view?.look("free") },
+    ...VIEWS.map(([name, title, keys]): Command => ({ id: name, title: `${title} view`, group: "View", icon: "camera", keys, run: () => view?.look(name) })),
     { id: "follow", title: "Camera follows the body", group: "View", icon: "follow", keys: "F", run: () => view && (view.isFollowing.value = !view.isFollowing.peek()) },
     { id: "parallel", title: "Orthographic view", group: "View", icon: "cube", keys: "5", run: () => view && (view.isParallel.value = !view.isParallel.peek()) },
     { id: "apart", title: "Compared motions side by side", group: "View", icon: "apart", run: () => view && (view.isApart.value = !view.isApart.peek()) },
@@ -92,7 +92,6 @@ export function listCommands(studio: Studio): Command[] {
     ...session.tools.peek().filter((tool) => tool.group !== "").map((tool): Command => ({ id: `tool-${tool.id}`, title: tool.title, group: "Tools", icon: tool.id, keys: toolKeys(tool.shortcut), run: () => openTool(studio, tool.id) })),
     { id: "no-tool", title: "Close the tool", group: "Tools", icon: "close", keys: "Escape", isEnabled: () => session.tool.peek() !== null, run: () => (session.tool.value = null) },
   ];
-  return commands;
 }
 
 /** Run the command that belongs to a key event; tells whether there was one. */
@@ -128,6 +127,14 @@ export async function newTake(studio: Studio): Promise<string | null> {
   if (!(await session.change("add_take", { id, ...from }))) return null;
   session.select({ kind: "take", id });
   return id;
+}
+
+/** The selected take, to be changed; where a clip is selected, a take of it is offered, and there is none. */
+export function takeToChange(studio: Studio, fix = "Change a take of it"): string | null {
+  const item = studio.session.selected.peek();
+  if (item?.kind === "take") return item.id;
+  studio.session.toast("info", "A clip stays as it was captured", fix, { label: "New take", run: () => void newTake(studio) });
+  return null;
 }
 
 function addStrip(studio: Studio): void {

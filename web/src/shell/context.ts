@@ -1,6 +1,6 @@
 /** What every part of the shell shares: the session, the viewport once it stands, and small state of the shell itself. */
 
-import { type Signal, signal } from "@preact/signals";
+import { signal } from "@preact/signals";
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import { remembered } from "../project/memory";
@@ -10,7 +10,7 @@ import type { Viewport } from "../viewport/viewport";
 export type Area = "left" | "right" | "bottom";
 export type PanelId = "project" | "tool" | "details" | "jobs" | "timeline";
 
-export interface AreaState {
+interface AreaState {
   panels: PanelId[];
   active: PanelId | null;
   sizePx: number;
@@ -25,21 +25,15 @@ export const PLAIN_LAYOUT: Layout = {
   bottom: { panels: ["timeline"], active: "timeline", sizePx: 250, isOpen: true },
 };
 
-export interface Studio {
-  session: Session;
-  viewport: Signal<Viewport | null>;
-  layout: Signal<Layout>;
-  dialog: Signal<"palette" | "shortcuts" | "tour" | null>;
-  /** Settings of the tools as they stand in the panels. */
-  settings: Signal<Record<string, Record<string, unknown>>>;
-}
+export type Studio = ReturnType<typeof makeStudio>;
 
-export function makeStudio(session: Session): Studio {
+export function makeStudio(session: Session) {
   return {
     session,
-    viewport: signal(null),
+    viewport: signal<Viewport | null>(null),
     layout: remembered("layout", PLAIN_LAYOUT),
-    dialog: signal(null),
+    dialog: signal<"palette" | "shortcuts" | "tour" | null>(null),
+    /** Settings of the tools as they stand in the panels. */
     settings: remembered<Record<string, Record<string, unknown>>>("settings", {}),
   };
 }

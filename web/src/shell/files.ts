@@ -3,7 +3,7 @@
 import type { Session } from "../project/session";
 
 /** What the readers of the library take. */
-export const ACCEPTED = ".bvh,.fbx,.glb,.gltf,.c3d,.trc,.asf,.amc,.npz,.mvnx,.mot,.osim,.usda,.usd,.csv";
+const ACCEPTED = ".bvh,.fbx,.glb,.gltf,.c3d,.trc,.asf,.amc,.npz,.mvnx,.mot,.osim,.usda,.usd,.csv";
 
 /** Send raw bytes: read as motions, or kept as a file for a tool. The server's answer as JSON. */
 export async function upload<T>(file: File, isKept: boolean): Promise<T> {
@@ -26,7 +26,7 @@ const TEXTS: Record<string, (session: Session, upload: string) => Promise<unknow
 };
 
 /** A script is played where Walk is open, a sketch is drawn where Path is. */
-export async function openText(session: Session, file: File): Promise<void> {
+async function openText(session: Session, file: File): Promise<void> {
   const act = TEXTS[session.tool.peek() ?? ""];
   if (act === undefined) session.toast("info", `What is ${file.name}?`, "Open Walk to play it as a script, or Path to draw on it as a sketch, and drop it again");
   else await act(session, (await upload<{ upload: string }>(file, true)).upload);

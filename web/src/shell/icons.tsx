@@ -9,6 +9,7 @@ const PATHS: Record<string, string> = {
   pose: "M10 4.200a1.700 1.700 0 1 0 0 .01M10 6.500v5M10 11.500 6.500 16.500M10 11.500l3.500 5M10 8l-5-2.500M10 8l5 2.500M15 10.500m-1.300 0a1.300 1.300 0 1 0 2.600 0a1.300 1.300 0 1 0-2.600 0",
   path: "M4 16.500c0-4 3-3.500 6-5.500s4-3 4-6M4 16.500m-1.200 0a1.200 1.200 0 1 0 2.400 0a1.200 1.200 0 1 0-2.400 0M14 4m-1.200 0a1.200 1.200 0 1 0 2.400 0a1.200 1.200 0 1 0-2.400 0M13 16.500h4M15 14.500v4",
   walk: "M10.500 3.800a1.600 1.600 0 1 0 0 .01M10 6.500 9 11l3 2.500.500 4M9 11l-1 3-3 3M10 6.500 6.500 8.500 6 11M10.200 6.800l2.800 2.500 2.500.500",
+  footprints: "M6.500 4c1.600 0 2.200 1.600 2 3.500s-.800 3-2 3-2-1.200-2.100-3S4.900 4 6.500 4ZM5 12.500h3c.200 1.800-.300 3-1.500 3S4.800 14.300 5 12.500ZM13.500 6.500c1.600 0 2.200 1.600 2 3.500s-.800 3-2 3-2-1.200-2.100-3 .500-3.500 2.100-3.500ZM12 15h3c.100 1.300-.500 2-1.500 2s-1.600-.700-1.500-2Z",
   contacts: "M3 16.500h14M6 16.500c-.800-2 0-3 .5-5S6 8 7 6.500s3 0 3 2-1 2.500-.500 4 3.500 1.500 4.500 4",
   physics: "M10 3v9M10 12 4.500 15.500M10 12l5.500 3.500M10 3 7.800 5.500M10 3l2.200 2.500M4.500 15.500l.400-2.800M15.500 15.500l-.400-2.800",
   edit: "M4 16l.8-3.200L13 4.600a1.400 1.400 0 0 1 2 0l.4.4a1.400 1.400 0 0 1 0 2L7.200 15.200 4 16ZM11.500 6l2.500 2.500",
@@ -52,7 +53,6 @@ const PATHS: Record<string, string> = {
   more: "M5 10h.01M10 10h.01M15 10h.01",
   chevron: "M7.500 5.500 12 10l-4.500 4.500",
   trash: "M4.500 6h11M8 6V4h4v2M6 6l.7 10h6.600L14 6M8.500 9v4.500M11.500 9v4.500",
-  copy: "M7 7h9v9H7zM4 13V4h9",
   check: "M4.500 10.500 8.500 14.500 15.500 6",
   warning: "M10 3.500 17.500 16.500h-15L10 3.500ZM10 8.500v4M10 14.500v.1",
   info: "M10 3a7 7 0 1 0 0 14 7 7 0 0 0 0-14ZM10 9.500v4M10 6.700v.1",
@@ -82,12 +82,10 @@ const PATHS: Record<string, string> = {
   key: "M10 5.500 14.500 10 10 14.500 5.500 10 10 5.500Z",
 };
 
-export type IconName = keyof typeof PATHS | string;
-
 const FILLED = new Set(["play", "pause", "start", "end"]);
 
 /** An icon beside a text, hidden from readers; `Icon` alone needs a label on its button. */
-export function Icon({ name, size = 18 }: { name: IconName; size?: number }) {
+export function Icon({ name, size = 18 }: { name: string; size?: number }) {
   const isFilled = FILLED.has(name);
   return (
     <svg class="icon" width={size} height={size} viewBox="0 0 20 20" fill={isFilled ? "currentColor" : "none"} stroke="currentColor" stroke-width={name === "more" ? 2.4 : 1.4} stroke-linecap="round" stroke-linejoin="round" aria-hidden="true">

@@ -2,7 +2,6 @@
 
 import { render } from "preact";
 import { Session } from "../project/session";
-import "../tools/all";
 import { App } from "./app";
 import { makeStudio, type Studio } from "./context";
 import "./studio.css";
@@ -13,6 +12,8 @@ declare global {
   }
 }
 
+// Tools with handles or panel parts of their own; all others are drawn from the registry alone
+import.meta.glob("../tools/*/*.tsx", { eager: true });
 // The token has become a cookie: it need not stay in the address
 if (location.search !== "") history.replaceState(null, "", location.pathname);
 const address = new URL("ws", location.href);

@@ -2,7 +2,7 @@
 
 import { computed, effect, signal } from "@preact/signals";
 import { remembered } from "../project/memory";
-import { COLOURS, type Theme } from "../timeline/theme";
+import { COLOURS, type Theme } from "../timeline/draw";
 
 export const themeChoice = remembered<"system" | "dark" | "light">("theme", "dark");
 const media = globalThis.matchMedia?.("(prefers-color-scheme: dark)");

@@ -1,18 +1,20 @@
 /** Rows of what is selected, and what dragging them sends: the timeline's side of the document. */
 
 import { effect, signal } from "@preact/signals";
-import { type Channel, evaluate } from "../curves/channel";
+import { type Channel, evaluate, valueAt } from "../curves/channel";
 import type { StoredClip } from "../project/clips";
 import { remembered } from "../project/memory";
-import type { KeyEntry, LayerEntry, TakeEntry } from "../protocol/messages.gen";
+import type { LiveFrame } from "../project/session";
+import type { KeyEntry, LayerEntry, TakeEntry } from "../../build/messages";
 import {
-  clipRows, type CurveRow, eventRow, keyedChannels, keyRow, type Row, sampledChannels, type Selection, type Strip, stripRow, stripStop, Timeline, type TimelineEvents,
+  clipRows, type CurveRow, eventRow, keyedChannels, keyRow, type Row, type Phase, sampledChannels, type Selection, type Strip, stripRow, stripStop, Timeline, type TimelineEvents,
 } from "../timeline";
-import { DragChannel } from "../tools/drag";
+import { DragChannel, PLOTS } from "../tools/live";
 import { asSketch } from "../tools/path/sketch";
-import { PLOTS } from "../tools/plot";
+import { settingsToSend } from "../tools/panel";
+import { releaseWhenMade } from "../tools/pose/pose";
 import { PoseBuffer } from "../viewer/pose";
-import { newTake } from "./commands";
+import { takeToChange } from "./commands";
 import type { Studio } from "./context";
 import { isDark, readTheme } from "./theme";
 
@@ -39,7 +41,7 @@ export function mountTimeline(studio: Studio, host: HTMLElement): () => void {
   const tracks = new Map<string, KeyTrack>(); // by the ids of key rows and of curve rows
   const sampled = signal<CurveRow | null>(null);
   let asked = ""; // which samples are shown or on their way
-  let contact: DragChannel | null = null;
+  let drag: DragChannel | null = null;
   let nudges = new Map<string, Map<number, { dtS: number; values: Triple }>>();
 
   const take = (): string | null => {
@@ -48,6 +50,20 @@ export function mountTimeline(studio: Studio, host: HTMLElement): () => void {
   };
   const sortedMarkers = () => [...(session.project.peek()?.timeline.markers ?? [])].sort((a, b) => a.time_s - b.time_s);
   const sortedStrips = () => [...(session.project.peek()?.timeline.strips ?? [])].sort((a, b) => a.start_s - b.start_s);
+  const show = (frame: LiveFrame): void => studio.viewport.peek()?.holdFrame(frame);
+  /** Lead a drag on; at its end the body stands as dragged until the new motion is here, or the old one is shown again. */
+  const leadDrag = (args: Record<string, unknown>, phase: Phase): void => {
+    const viewport = studio.viewport.peek();
+    if (phase === "begin" || phase === "move") return void drag?.move(args);
+    if (phase === "end") drag?.end(args);
+    else drag?.cancel();
+    if (phase === "end" && drag !== null && viewport !== null) releaseWhenMade(viewport, session, refresh);
+    else {
+      viewport?.hold(null);
+      refresh();
+    }
+    drag = null;
+  };
   /** Places in their layers of picked keys; one key may be picked in several rows. */
   const groupByLayer = (picked: Iterable<readonly [string, Int32Array]>): Map<string, number[]> => {
     const all = new Map<string, Set<number>>();
@@ -89,29 +105,11 @@ export function mountTimeline(studio: Studio, host: HTMLElement): () => void {
       const from_s: [number, number] = [row.starts[run], row.stops[run]];
       const to_s = edge === "start" ? [timeS, from_s[1]] : [from_s[0], timeS];
       if (phase === "begin") {
-        const motion = take();
-        if (motion === null) {
-          session.toast("info", "A clip stays as it was captured", "Contacts are edited in a take of it", { label: "New take", run: () => void newTake(studio) });
-        } else {
-          session.pause();
-          contact = new DragChannel(session, "contacts", { motion, point: row.id.split("/").at(-1)!, from_s }, ({ arrays, facts }) => {
-            if (arrays.roots === undefined) return;
-            studio.viewport.peek()?.hold({ first: Number(facts.first ?? 0), roots: arrays.roots as Float32Array, rotations: arrays.rotations as Float32Array });
-          });
-        }
+        const motion = takeToChange(studio, "Contacts are edited in a take of it");
+        session.pause();
+        drag = motion === null ? null : new DragChannel(session, "contacts", { motion, point: row.id.split("/").at(-1)!, from_s }, show);
       }
-      if (phase === "begin" || phase === "move") contact?.move({ to_s });
-      else {
-        if (phase === "end") contact?.end({ to_s });
-        else contact?.cancel();
-        // The feet stand as dragged until the take's new motion is here; a refusal shows the old one again
-        setTimeout(() => {
-          if (contact !== null) return;
-          studio.viewport.peek()?.hold(null);
-          refresh();
-        }, contact === null ? 0 : 3000);
-        contact = null;
-      }
+      leadDrag({ to_s }, phase);
     },
     onKeyMove: (moves, shift_s, phase) => {
       const motion = take();
@@ -136,6 +134,20 @@ export function mountTimeline(studio: Studio, host: HTMLElement): () => void {
       const { [AXES[channel]]: _, ...others } = key.slope ?? {};
       const own = Number.isNaN(slope) ? {} : { [AXES[channel]]: slope / track.unit };
       void session.change("set_keys", { take: motion, layer: track.layer, keys: [{ ...key, slope: { ...others, ...own } }] });
+    },
+    onCurvePull: ({ id, channels }, channel, time_s, dv, phase) => {
+      const [clip, what] = [session.main.peek(), id.replace("samples/", "")];
+      const tool = session.tools.peek().find((each) => each.id === "pose");
+      const value = valueAt(channels[channel], time_s) + dv;
+      if (clip === null || tool === undefined || PLOTS[what] !== undefined) return refresh();
+      // A way of a joint is pulled in the world, a coordinate of the pose space in deviations
+      const target = what === "pose space" ? null : channels.slice(0, 3).map((each, k) => (k === channel ? value : valueAt(each, time_s)));
+      const args = target === null ? { mode: channel, deviations: Math.min(Math.max(value, -3), 3) } : { joint: what === "root" ? clip.joints[0] : session.joint.peek(), target };
+      if (phase === "begin") {
+        const motion = takeToChange(studio, "Curves are edited in a take of it");
+        drag = motion === null ? null : new DragChannel(session, "pose", { ...settingsToSend(studio, tool), motion, time_s }, show);
+      }
+      leadDrag(args, phase);
     },
     onAddKey: (row, timeS) => {
       const [motion, track] = [take(), tracks.get(row.id)];
@@ -276,7 +288,7 @@ export function logarithm([w, x, y, z]: readonly number[]): Triple {
   return [scale * x, scale * y, scale * z];
 }
 
-export function exponential([x, y, z]: readonly number[]): [number, number, number, number] {
+function exponential([x, y, z]: readonly number[]): [number, number, number, number] {
   const half = (Math.hypot(x, y, z) * Math.PI) / 360;
   const scale = half < 1e-9 ? Math.PI / 360 : (Math.sin(half) / half) * (Math.PI / 360);
   return [Math.cos(half), scale * x, scale * y, scale * z];

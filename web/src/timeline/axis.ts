@@ -4,11 +4,15 @@ const MARK_PX = 64; // least distance of two labelled marks of the ruler
 const CLOCK_S = [15, 30, 60, 120, 300, 600, 900, 1800, 3600];
 const TICK_PX = 7; // least distance of two ticks
 
-/** Labelled marks and ticks of a ruler: distances [s] and the text of a mark. */
-export interface Ruler {
-  markS: number;
-  tickS: number;
-  label(mark: number): string;
+/** The next 1, 2 or 5 times a power of ten. */
+export function roundStep(least: number): number {
+  const power = 10 ** Math.floor(Math.log10(least) + 1e-9);
+  return [1, 2, 5].map((factor) => factor * power).find((step) => step >= least * 0.999) ?? 10 * power;
+}
+
+/** Decimals that tell multiples of a step apart. */
+export function decimalsOf(step: number): number {
+  return Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
 }
 
 export class TimeAxis {
@@ -83,32 +87,26 @@ export class TimeAxis {
     this.pan(0);
   }
 
-  /** Marks in 1, 2 or 5 times a power of ten of seconds or frames; no tick is finer than a frame. */
-  ruler(rateHz: number, unit: "seconds" | "frames"): Ruler {
-    const unitS = unit === "frames" ? 1 / rateHz : 1;
+  /** Distances [s] of labelled marks and ticks, and the text of a mark: 1, 2 or 5 times a power of ten; no tick is finer than a frame. */
+  ruler(rateHz: number): { markS: number; tickS: number; label: (mark: number) => string } {
     const leastOf = (pixels: number): number => {
-      const least = pixels / this.pixelsPerSecond / unitS;
+      const least = pixels / this.pixelsPerSecond;
       // Beyond ten seconds the clock counts in parts of a minute
-      if (unit === "seconds" && least > 10) return CLOCK_S.find((s) => s >= least * 0.999) ?? 3600 * Math.ceil(least / 3600);
-      const power = 10 ** Math.floor(Math.log10(least) + 1e-9);
-      const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= least * 0.999) ?? 10 * power;
-      return unit === "frames" ? Math.max(1, step) : step;
+      return least > 10 ? (CLOCK_S.find((s) => s >= least * 0.999) ?? 3600 * Math.ceil(least / 3600)) : roundStep(least);
     };
-    const step = leastOf(MARK_PX);
-    const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+    const markS = leastOf(MARK_PX);
+    const decimals = decimalsOf(markS);
     const label = (mark: number): string => {
-      const value = mark * step;
-      if (unit === "frames") return String(Math.round(value));
+      const value = mark * markS;
       if (this.durationS < 60) return `${value.toFixed(decimals)} s`;
       const seconds = (value % 60).toFixed(decimals);
       return `${Math.floor(value / 60)}:${seconds.padStart(decimals > 0 ? 3 + decimals : 2, "0")}`;
     };
     // Ticks divide a mark evenly, and fall on frames once frames can be told apart
-    const framePx = this.pixelsPerSecond / rateHz;
-    let tick = leastOf(TICK_PX) * unitS;
-    const parts = (step * unitS) / tick;
-    if (Math.abs(parts - Math.round(parts)) > 1e-6) tick = (step * unitS) / 5;
-    if (framePx >= TICK_PX) tick = 1 / rateHz;
-    return { markS: step * unitS, tickS: tick, label };
+    let tickS = leastOf(TICK_PX);
+    const parts = markS / tickS;
+    if (Math.abs(parts - Math.round(parts)) > 1e-6) tickS = markS / 5;
+    if (this.pixelsPerSecond / rateHz >= TICK_PX) tickS = 1 / rateHz;
+    return { markS, tickS, label };
   }
 }

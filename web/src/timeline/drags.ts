@@ -1,13 +1,11 @@
-/** Drags on the timeline: each shows a preview of its row and tells the page of it; Escape gives the old row back. */
+/** Drags on the timeline: each shows an edit of its row and tells the page of it; Escape gives the old row back. */
 
-import { moveCurveKeys, setSlope } from "../curves/channel";
+import { keyCurve, lowerBound, moveCurveKeys, moveTimes, setSlope, valueAt } from "../curves/channel";
 import type { TimeAxis } from "./axis";
-import { dragStrip, limitShift, moveEdge, setKeyTimes, snapCandidates, snapTime, type StripDrag } from "./edits";
-import type { Phase, TimelineEvents } from "./events";
-import { boxSelect, type Hit, keyList, type Layout, type Scene, type ValueAxis } from "./layout";
+import { boxSelect, type Hit, keyList, type Layout, nearest, type Scene, type ValueAxis } from "./layout";
 import {
-  type ContactRow, type CurveRow, type Edge, type EventRow, type KeyRow, lowerBound, NOTHING, type Row, type Selection, type Strip, type StripRow,
-  stripStop, type TimelineModel,
+  type ContactRow, type CurveRow, type Edge, type EventRow, type KeyRow, NOTHING, type Phase, type Row, rowTimes, type Selection, type Strip, type StripRow,
+  stripStop, type TimelineEvents, type TimelineModel,
 } from "./model";
 
 const SNAP_PX = 7;
@@ -32,7 +30,6 @@ export interface DragView {
   keepValues(row: CurveRow, like: CurveRow): void;
   change(change: Partial<TimelineModel>): void;
   redraw(): void;
-  select(selection: Selection): void;
   setRange(range: [number, number] | null): void;
   focusRow(row: number): void;
 }
@@ -46,7 +43,7 @@ export class Drags {
   begin(hit: Hit, event: PointerEvent): Drag {
     const { events, model } = this.view;
     const row = "row" in hit ? model.rows[hit.row] : null;
-    const canSelect = events.onSelect ?? events.onKeyMove ?? events.onCurveKey ?? events.onDelete;
+    const canSelect = events.onKeyMove ?? events.onCurveKey ?? events.onDelete;
     if (hit.part === "range" && events.onRange) return this.dragRange(hit.edge, event);
     if (hit.part === "bar") return this.dragBar(event);
     if (hit.part === "label") {
@@ -57,13 +54,17 @@ export class Drags {
     if (hit.part === "key" && canSelect) return this.dragKeys(hit, event);
     if (hit.part === "item" && row?.kind === "contacts") {
       if (hit.edge !== null && events.onContactEdge) return this.dragEdge(hit.row, row, hit.index, hit.edge, event);
-      this.view.select({ keys: new Map(), item: { row: row.id, index: hit.index, edge: null } });
+      this.view.change({ selection: { keys: new Map(), item: { row: row.id, index: hit.index, edge: null } } });
     }
     if (hit.part === "item" && row?.kind === "events" && events.onEvent) return this.dragEvent(hit.row, row, hit.index, event);
     if ((hit.part === "item" || hit.part === "blend" || hit.part === "loop") && row?.kind === "strips") {
-      this.view.select({ keys: new Map(), item: { row: row.id, index: hit.index, edge: null } });
+      this.view.change({ selection: { keys: new Map(), item: { row: row.id, index: hit.index, edge: null } } });
       const part: StripDrag = hit.part !== "item" ? hit.part : hit.edge === null ? "move" : `trim-${hit.edge}`;
       if (events.onStrip) return this.dragStrip(hit.row, row, hit.index, part, event);
+    }
+    if (hit.part === "empty" && row?.kind === "curve" && events.onCurvePull) {
+      const pull = this.pullCurve(row, hit.row, event);
+      if (pull !== null) return pull;
     }
     if (hit.part === "empty" && canSelect && (row?.kind === "keys" || row?.kind === "curve")) return this.dragBox(event);
     return this.scrub(event);
@@ -113,7 +114,7 @@ export class Drags {
       this.view.events.onScrub?.(timeS, phase);
     };
     let last = event.offsetX;
-    if (this.view.model.selection.keys.size > 0 || this.view.model.selection.item !== null) this.view.select(NOTHING);
+    if (this.view.model.selection.keys.size > 0 || this.view.model.selection.item !== null) this.view.change({ selection: NOTHING });
     seek(last, "begin");
     return { pointer: event.pointerId, move: (x) => seek((last = x), "move"), end: () => seek(last, "end"), cancel: () => seek(last, "end") };
   }
@@ -157,7 +158,7 @@ export class Drags {
   private dragEdge(index: number, old: ContactRow, run: number, edge: Edge, event: PointerEvent): Drag {
     const was = (edge === "start" ? old.starts : old.stops)[run];
     const snap = this.snapper((row, timeS) => row.id === old.id && timeS === was);
-    this.view.select({ keys: new Map(), item: { row: old.id, index: run, edge } });
+    this.view.change({ selection: { keys: new Map(), item: { row: old.id, index: run, edge } } });
     const grabS = this.view.axis.toSeconds(event.offsetX) - was;
     return this.track(
       event,
@@ -177,7 +178,7 @@ export class Drags {
 
   private dragEvent(index: number, old: EventRow, which: number, event: PointerEvent): Drag {
     const snap = this.snapper((row, timeS) => row.id === old.id && timeS === old.times[which]);
-    this.view.select({ keys: new Map(), item: { row: old.id, index: which, edge: null } });
+    this.view.change({ selection: { keys: new Map(), item: { row: old.id, index: which, edge: null } } });
     return this.track(
       event,
       (x, _, isFree, phase) => {
@@ -234,11 +235,11 @@ export class Drags {
     if (isAdding || !wasChosen) {
       const keys = new Map(isAdding ? before.keys : []);
       keys.set(list, Int32Array.from(isAdding ? chosen : [hit.index]).sort());
-      this.view.select({ keys, item: null });
+      this.view.change({ selection: { keys, item: null } });
     }
     const only = { keys: new Map([[list, Int32Array.of(hit.index)]]), item: null };
     const click = (): void => {
-      if (wasChosen && !isAdding) this.view.select(only);
+      if (wasChosen && !isAdding) this.view.change({ selection: only });
     };
     const { rows, selection } = this.view.model;
     const times = row.kind === "keys" ? row.times : row.channels[hit.channel].keys!.times;
@@ -258,8 +259,7 @@ export class Drags {
         this.shift(rows, selection, dtS, dv, phase);
       },
       () => {
-        this.view.change({ rows });
-        this.view.select(selection);
+        this.view.change({ rows, selection });
       },
       click,
     );
@@ -288,6 +288,27 @@ export class Drags {
     );
   }
 
+  /** Pull a sampled curve at the pointer's time; the playhead goes there, and the page shows what follows. */
+  private pullCurve(row: CurveRow, at: number, event: PointerEvent): Drag | null {
+    const { axis, layout, model, events } = this.view;
+    const values = this.view.valueAxis(row).at(layout.top(at));
+    const timeS = Math.min(Math.max(Math.round(axis.toSeconds(event.offsetX) * model.rateHz) / model.rateHz, 0), model.durationS);
+    const gaps = row.channels.map((channel) => (channel.samples === null ? Infinity : Math.abs(values.toPixels(valueAt(channel, timeS)) - event.offsetY)));
+    const channel = gaps.indexOf(Math.min(...gaps));
+    if (!(gaps[channel] <= SNAP_PX)) return null;
+    this.view.change({ playheadS: timeS });
+    events.onScrub?.(timeS, "end");
+    const tell = (dv: number, phase: Phase): void => {
+      const own = row.channels[channel];
+      const held = valueAt(own, timeS) + dv;
+      // Where the curve will go through, until the motion has been made
+      const mark = { ...own, samples: null, keys: keyCurve(Float64Array.of(timeS), Float64Array.of(held)) };
+      this.preview(at, phase === "cancel" ? row : { ...row, channels: [...row.channels, mark] });
+      events.onCurvePull!(row, channel, timeS, dv, phase);
+    };
+    return this.track(event, (_x, y, _isFree, phase) => tell(phase === "cancel" ? 0 : (event.offsetY - y) / values.pixelsPerUnit, phase), () => this.preview(at, row));
+  }
+
   /** Move the selected keys of all rows from what they were, and tell of it. */
   shift(rows: readonly Row[], selection: Selection, dtS: number, dv: number, phase: Phase): void {
     const { durationS } = this.view.model;
@@ -308,9 +329,9 @@ export class Drags {
       for (const [keys, times, channel] of listsOf(row)) {
         if (row.kind === "keys") {
           moves.push({ row, keys });
-          const edit = setKeyTimes(row, { selected: keys, times: Float64Array.from(keys, (key) => times[key] + dt) });
-          kept.set(keyList(row), edit.inverse.selected);
-          now = edit.row;
+          const moved = moveTimes(times, keys, dt);
+          kept.set(keyList(row), moved.selected);
+          now = { ...row, times: moved.times };
         } else if (now.kind === "curve") {
           const moved = moveCurveKeys(now.channels[channel].keys!, keys, dt, dv);
           kept.set(keyList(row, channel), moved.selected);
@@ -336,13 +357,13 @@ export class Drags {
         const found = boxSelect(this.view.state(), x0, y0, x, y);
         const keys = new Map(base);
         for (const [list, indices] of found) keys.set(list, Int32Array.from(new Set([...(base.get(list) ?? []), ...indices])).sort());
-        if (phase === "end") return this.view.select({ keys, item: null });
+        if (phase === "end") return this.view.change({ selection: { keys, item: null } });
         // The selection is told once, at the end
         this.view.change({ selection: { keys, item: null } });
       },
-      () => this.view.select(selection),
+      () => this.view.change({ selection }),
       () => {
-        this.view.select(NOTHING);
+        this.view.change({ selection: NOTHING });
         this.scrub(event).end();
       },
     );
@@ -354,4 +375,68 @@ export class Drags {
     if (row.kind === "curve") this.view.keepValues(row, rows[index] as CurveRow); // a drag does not zoom
     this.view.change({ rows: rows.map((old, i) => (i === index ? row : old)) });
   }
+}
+
+/** Nearest of sorted candidates within a reach, else the nearest frame. */
+export function snapTime(timeS: number, candidates: Float64Array, reachS: number, rateHz: number): number {
+  const near = nearest(candidates, timeS, reachS);
+  return near < 0 ? Math.round(timeS * rateHz) / rateHz : candidates[near];
+}
+
+/** Times worth snapping to: the playhead, the range, and what is visible of every row except what is dragged. */
+export function snapCandidates(rows: readonly Row[], extra: number[], fromS: number, toS: number, isDragged: (row: Row, timeS: number) => boolean): Float64Array {
+  const found = [...extra];
+  for (const row of rows) {
+    const times = rowTimes(row);
+    const [first, last] = [lowerBound(times, fromS), lowerBound(times, toS)];
+    // Where hundreds are visible, a snap to each would be a snap to none
+    if (last - first > 400) continue;
+    for (let i = first; i < last; i++) if (!isDragged(row, times[i])) found.push(times[i]);
+  }
+  return Float64Array.from(found).sort();
+}
+
+/** Another end of a contact: at least a frame long, and at least a frame away from the next contact. */
+export function moveEdge(row: ContactRow, run: number, edge: Edge, timeS: number, frameS: number, durationS: number): ContactRow {
+  const { starts, stops } = row;
+  const moved = edge === "start" ? starts.slice() : stops.slice();
+  const [least, most] =
+    edge === "start"
+      ? [run > 0 ? stops[run - 1] + frameS : 0, stops[run] - frameS]
+      : [starts[run] + frameS, run + 1 < starts.length ? starts[run + 1] - frameS : durationS];
+  // An end that already breaks the limits (touching runs of a file) may stay where it is
+  moved[run] = Math.min(Math.max(timeS, Math.min(least, moved[run])), Math.max(most, moved[run]));
+  return edge === "start" ? { ...row, starts: moved } : { ...row, stops: moved };
+}
+
+/** The part of a shift that keeps keys on the timeline. */
+export function limitShift(times: Float64Array, selected: Int32Array, dtS: number, durationS: number): number {
+  if (selected.length === 0) return dtS;
+  const [first, last] = [times[selected[0]], times[selected[selected.length - 1]]];
+  return Math.min(Math.max(dtS, -first), Math.max(0, durationS - last));
+}
+
+type StripDrag = "move" | "trim-start" | "trim-stop" | "loop" | "blend";
+
+/** What a drag of a strip to a time changes: `timeS` is where the held part (start, end or tab) should lie. */
+export function dragStrip(strips: readonly Strip[], index: number, drag: StripDrag, timeS: number, frameS: number): Partial<Strip> {
+  const strip = strips[index];
+  const length = strip.out_s - strip.in_s;
+  const clamp = (value: number, low: number, high: number): number => Math.min(Math.max(value, low), Math.max(low, high));
+  if (drag === "move") {
+    const start_s = Math.max(0, timeS);
+    // Where the strip now overlaps the one before, the overlap is the cross-fade
+    const before = strips.filter((other, i) => i !== index && other.start_s <= start_s).map(stripStop);
+    const overlap = Math.max(0, ...before) - start_s;
+    return overlap > 0 ? { start_s, blend_s: Math.min(overlap, length * strip.loop) } : { start_s };
+  }
+  if (drag === "trim-start") {
+    const shift = clamp(timeS - strip.start_s, Math.max(-strip.in_s, -strip.start_s), length - frameS);
+    return { start_s: strip.start_s + shift, in_s: strip.in_s + shift };
+  }
+  if (drag === "trim-stop") return { out_s: clamp(strip.in_s + (timeS - strip.start_s) / strip.loop, strip.in_s + frameS, strip.take_s ?? Infinity) };
+  if (drag === "blend") return { blend_s: clamp(timeS - strip.start_s, 0, length * strip.loop) };
+  const loop = Math.max(1, (timeS - strip.start_s) / length);
+  // Whole turns hold
+  return { loop: Math.abs(loop - Math.round(loop)) < 0.08 ? Math.round(loop) : loop };
 }

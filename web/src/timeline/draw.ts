@@ -1,16 +1,30 @@
 /** Draws the rows and the ruler on a canvas. Only what is visible is found and drawn; dense keys become bars. */
 
-import { drawCurves, drawReadout } from "../curves/draw";
-import type { TimeAxis } from "./axis";
-import { BAR_PX, keyList, RULER_PX, rowHeight, type Scene } from "./layout";
+import { type Channel, type CurveKeys, evaluate, lowerBound, type Pyramid, valueAt } from "../curves/channel";
+import { decimalsOf, roundStep, type TimeAxis } from "./axis";
+import { BAR_PX, keyList, RULER_PX, rowHeight, type Scene, tangentEnd, type ValueAxis } from "./layout";
 import {
-  type BandRow, type ContactRow, countWithin, type EventRow, type KeyRow, lowerBound, type Row, type Selection, type StripRow, stripStop,
+  type BandRow, type ContactRow, countWithin, type CurveRow, type EventRow, type KeyRow, type Row, type Selection, type StripRow, stripStop,
   type TimelineModel, visibleRuns,
 } from "./model";
-import type { Theme } from "./theme";
+
+/** A page or the studio hands its colours in, so that both themes come from one place. */
+export const COLOURS = ["bg", "panel", "ink", "muted", "line", "accent", "good", "warn", "bad", "left", "right"] as const;
+export type Theme = Record<(typeof COLOURS)[number], string>;
+
+export const LIGHT: Theme = {
+  bg: "#f4f5f6", panel: "#ffffff", ink: "#22262a", muted: "#5d656d", line: "#d3d8dc", accent: "#1f6fbf",
+  good: "#4f9d69", warn: "#d9a441", bad: "#c8452f", left: "#6d9bc8", right: "#e0a76f",
+};
+
+export const DARK: Theme = {
+  bg: "#22262a", panel: "#2b3036", ink: "#e8eaec", muted: "#a3abb3", line: "#3b4249", accent: "#5aa9f0",
+  good: "#5fb37c", warn: "#dfb156", bad: "#e0614b", left: "#7fabd6", right: "#e6b07c",
+};
 
 const BUCKET_PX = 8; // keys nearer than this become a bar
 const KEY_PX = 4.5; // half the width of a key's diamond
+export const FONT = "11px system-ui, sans-serif";
 const LEVEL_COLOURS = ["good", "warn", "bad"] as const;
 
 /** Texts shortened to a width, found once. */
@@ -47,24 +61,20 @@ export interface Picture extends Scene {
 export function drawPicture(c: CanvasRenderingContext2D, picture: Picture): void {
   const { axis, layout, theme, model } = picture;
   const { widthPx } = axis;
-  c.fillStyle = theme.bg;
-  c.fillRect(0, 0, widthPx, layout.heightPx);
-  c.font = theme.font ?? "11px system-ui, sans-serif";
+  fillBox(c, theme.bg, 0, 0, widthPx, layout.heightPx);
+  c.font = FONT;
   c.textBaseline = "middle";
   c.textAlign = "left";
-  const ruler = axis.ruler(model.rateHz, model.unit);
+  const ruler = axis.ruler(model.rateHz);
   // Lines at the marks lie behind the rows
   c.fillStyle = theme.line;
   forMarks(axis, ruler.markS, (x) => c.fillRect(Math.round(x), RULER_PX, 1, layout.heightPx - RULER_PX - BAR_PX));
   c.save();
-  c.beginPath();
-  c.rect(0, RULER_PX, widthPx, layout.heightPx - RULER_PX - BAR_PX);
-  c.clip();
+  clipTo(c, 0, RULER_PX, widthPx, layout.heightPx - RULER_PX - BAR_PX);
   layout.rows.forEach((row, index) => {
     const [top, height] = [layout.top(index), rowHeight(row)];
     if (top + height < RULER_PX || top > layout.heightPx) return;
-    c.fillStyle = theme.line;
-    c.fillRect(0, Math.round(top + height) + 0.5, widthPx, 0.5);
+    fillBox(c, theme.line, 0, Math.round(top + height) + 0.5, widthPx, 0.5);
     c.save();
     c.beginPath();
     c.rect(axis.leftPx, top, widthPx - axis.leftPx, height);
@@ -72,30 +82,24 @@ export function drawPicture(c: CanvasRenderingContext2D, picture: Picture): void
     drawRow(c, picture, row, top, height);
     c.restore();
     if (index === picture.focusedRow) {
-      c.fillStyle = theme.accent;
-      c.fillRect(0, top, 3, height);
+      fillBox(c, theme.accent, 0, top, 3, height);
     }
     c.fillStyle = theme.ink;
     const roomPx = axis.leftPx - 16 - (row.kind === "curve" ? 26 : 0);
     c.fillText(picture.texts.fit(c, row.label, roomPx), 8, row.kind === "curve" ? top + 9 : top + height / 2 + 0.5);
   });
   c.restore();
-  c.fillStyle = theme.panel;
-  c.fillRect(0, 0, widthPx, RULER_PX);
-  c.fillStyle = theme.muted;
-  c.fillText(model.unit === "frames" ? "frames" : "time", 8, RULER_PX / 2);
-  c.fillStyle = theme.muted;
+  fillBox(c, theme.panel, 0, 0, widthPx, RULER_PX);
+  fillText(c, theme.muted, "time", 8, RULER_PX / 2);
   forMarks(axis, ruler.tickS, (x) => c.fillRect(Math.round(x), RULER_PX - 4, 1, 4));
   forMarks(axis, ruler.markS, (x, mark) => {
-    c.fillStyle = theme.muted;
-    c.fillRect(Math.round(x), RULER_PX - 9, 1, 9);
+    fillBox(c, theme.muted, Math.round(x), RULER_PX - 9, 1, 9);
     c.fillStyle = theme.ink;
     // A label that would be cut at the edge is left out
     const label = ruler.label(mark);
     if (x + 8 + 6 * label.length < widthPx) c.fillText(label, x + 4, RULER_PX / 2 - 2);
   });
-  c.fillStyle = theme.line;
-  c.fillRect(0, RULER_PX - 1, widthPx, 1);
+  fillBox(c, theme.line, 0, RULER_PX - 1, widthPx, 1);
   c.fillRect(axis.leftPx - 1, 0, 1, layout.heightPx);
   drawBars(c, picture);
 }
@@ -105,9 +109,7 @@ export function drawOverlay(c: CanvasRenderingContext2D, picture: Picture, box: 
   const { axis, layout, theme, model } = picture;
   const bottom = layout.heightPx - BAR_PX;
   c.save();
-  c.beginPath();
-  c.rect(axis.leftPx - 1, 0, axis.widthPx - axis.leftPx + 1, layout.heightPx);
-  c.clip();
+  clipTo(c, axis.leftPx - 1, 0, axis.widthPx - axis.leftPx + 1, layout.heightPx);
   if (model.rangeS !== null) {
     const [from, to] = model.rangeS.map((limit) => axis.toPixels(limit));
     // What lies outside the range that is played is dimmed
@@ -116,8 +118,7 @@ export function drawOverlay(c: CanvasRenderingContext2D, picture: Picture, box: 
     c.fillRect(axis.leftPx, RULER_PX, Math.max(0, from - axis.leftPx), bottom - RULER_PX);
     c.fillRect(to, RULER_PX, Math.max(0, axis.widthPx - to), bottom - RULER_PX);
     c.globalAlpha = 0.3;
-    c.fillStyle = theme.accent;
-    c.fillRect(from, RULER_PX - 5, to - from, 4);
+    fillBox(c, theme.accent, from, RULER_PX - 5, to - from, 4);
     c.globalAlpha = 1;
     for (const [x, way] of [[from, 1], [to, -1]]) {
       c.fillRect(x - 1, 0, 2, bottom);
@@ -125,8 +126,7 @@ export function drawOverlay(c: CanvasRenderingContext2D, picture: Picture, box: 
     }
   }
   if (snapS !== null) {
-    c.fillStyle = theme.accent;
-    c.fillRect(axis.toPixels(snapS) - 0.5, RULER_PX, 1, bottom - RULER_PX);
+    fillBox(c, theme.accent, axis.toPixels(snapS) - 0.5, RULER_PX, 1, bottom - RULER_PX);
   }
   if (box !== null) {
     const [x, y, w, h] = [Math.min(box[0], box[2]), Math.min(box[1], box[3]), Math.abs(box[2] - box[0]), Math.abs(box[3] - box[1])];
@@ -134,21 +134,47 @@ export function drawOverlay(c: CanvasRenderingContext2D, picture: Picture, box: 
     c.globalAlpha = 0.15;
     c.fillRect(x, y, w, h);
     c.globalAlpha = 1;
-    c.strokeStyle = theme.accent;
-    c.lineWidth = 1;
+    setPen(c, theme.accent, 1);
     c.strokeRect(x + 0.5, y + 0.5, w, h);
   }
-  c.font = theme.font ?? "11px system-ui, sans-serif";
+  c.font = FONT;
   c.textBaseline = "middle";
   for (const [index, row] of layout.rows.entries()) {
     if (row.kind !== "curve" || layout.top(index) < RULER_PX || layout.top(index) > bottom) continue;
     drawReadout(c, row, axis, picture.values(row).at(layout.top(index)), theme, model.playheadS);
   }
   const head = axis.toPixels(model.playheadS);
-  c.fillStyle = theme.bad;
-  c.fillRect(head - 0.75, RULER_PX - 12, 1.5, bottom - RULER_PX + 12);
+  fillBox(c, theme.bad, head - 0.75, RULER_PX - 12, 1.5, bottom - RULER_PX + 12);
   fillPolygon(c, [[head - 5, 2], [head + 5, 2], [head + 5, 8], [head, 14], [head - 5, 8]]);
   c.restore();
+}
+
+function fillBox(c: CanvasRenderingContext2D, colour: string, x: number, y: number, width: number, height: number): void {
+  c.fillStyle = colour;
+  c.fillRect(x, y, width, height);
+}
+
+function fillText(c: CanvasRenderingContext2D, colour: string, text: string, x: number, y: number): void {
+  c.fillStyle = colour;
+  c.fillText(text, x, y);
+}
+
+function setPen(c: CanvasRenderingContext2D, colour: string, widthPx: number): void {
+  c.strokeStyle = colour;
+  c.lineWidth = widthPx;
+}
+
+function clipTo(c: CanvasRenderingContext2D, x: number, y: number, width: number, height: number): void {
+  c.beginPath();
+  c.rect(x, y, width, height);
+  c.clip();
+}
+
+/** Lines through points, or the ends of one. */
+function strokeLine(c: CanvasRenderingContext2D, points: readonly (readonly [number, number])[]): void {
+  c.beginPath();
+  for (const [x, y] of points) c.lineTo(x, y);
+  c.stroke();
 }
 
 function fillPolygon(c: CanvasRenderingContext2D, points: [number, number][]): void {
@@ -183,14 +209,12 @@ function drawBands(c: CanvasRenderingContext2D, row: BandRow, axis: TimeAxis, th
       to = axis.toPixels(row.stops[i]);
       level = Math.max(level, row.levels[i++]);
     }
-    c.fillStyle = theme[LEVEL_COLOURS[level]];
-    c.fillRect(from, top + 2, Math.max(level > 0 ? 2 : 1, to - from), height - 4);
+    fillBox(c, theme[LEVEL_COLOURS[level]], from, top + 2, Math.max(level > 0 ? 2 : 1, to - from), height - 4);
   }
   if (row.worst < 0) return;
   // The worst stretch has a frame and a pointer of its own
   const [from, to] = [axis.toPixels(row.starts[row.worst]), axis.toPixels(row.stops[row.worst])];
-  c.strokeStyle = theme.ink;
-  c.lineWidth = 1.5;
+  setPen(c, theme.ink, 1.5);
   c.strokeRect(from - 0.5, top + 1.25, Math.max(3, to - from + 1), height - 2.5);
   const middle = (Math.max(from, axis.leftPx) + Math.min(to, axis.widthPx)) / 2;
   c.fillStyle = theme.ink;
@@ -246,8 +270,7 @@ function drawKeys(c: CanvasRenderingContext2D, row: KeyRow, axis: TimeAxis, them
     } else {
       const bar = (height - 4) * Math.min(1, 0.35 + 0.16 * Math.log2(count));
       const wanted = chosen > 0 ? theme.accent : theme.muted;
-      if (wanted !== colour) c.fillStyle = colour = wanted;
-      c.fillRect(axis.toPixels(bucket * bucketS), middle - bar / 2, BUCKET_PX - 1, bar);
+      if (wanted !== colour) fillBox(c, colour = wanted, axis.toPixels(bucket * bucketS), middle - bar / 2, BUCKET_PX - 1, bar);
     }
     i = next;
   }
@@ -255,8 +278,7 @@ function drawKeys(c: CanvasRenderingContext2D, row: KeyRow, axis: TimeAxis, them
   c.fill(diamonds[0]);
   c.fillStyle = theme.accent;
   c.fill(diamonds[1]);
-  c.strokeStyle = theme.ink;
-  c.lineWidth = 1;
+  setPen(c, theme.ink, 1);
   c.stroke(diamonds[1]);
 }
 
@@ -273,8 +295,7 @@ function drawStrips(c: CanvasRenderingContext2D, row: StripRow, { axis, theme, s
     c.save();
     c.clip();
     c.globalAlpha = 0.3;
-    c.fillStyle = theme.accent;
-    c.fillRect(from, top, to - from, height);
+    fillBox(c, theme.accent, from, top, to - from, height);
     c.globalAlpha = 1;
     // Each turn of a loop has a notch
     const periodS = strip.out_s - strip.in_s;
@@ -286,18 +307,13 @@ function drawStrips(c: CanvasRenderingContext2D, row: StripRow, { axis, theme, s
       c.globalAlpha = 0.4;
       fillPolygon(c, [[from, top + height - 2], [x, top + 2], [x, top + height - 2]]);
       c.globalAlpha = 1;
-      c.strokeStyle = theme.accent;
-      c.lineWidth = 1.5;
-      c.beginPath();
-      c.moveTo(from, top + height - 2);
-      c.lineTo(x, top + 2);
-      c.stroke();
+      setPen(c, theme.accent, 1.5);
+      strokeLine(c, [[from, top + height - 2], [x, top + 2]]);
     }
     c.restore();
     c.beginPath();
     c.roundRect(from + 0.5, top + 2.5, Math.max(2, to - from - 1), height - 5, 4);
-    c.strokeStyle = isSelected ? theme.ink : theme.accent;
-    c.lineWidth = isSelected ? 2 : 1;
+    setPen(c, isSelected ? theme.ink : theme.accent, isSelected ? 2 : 1);
     c.stroke();
     if (to - from > 30) {
       // Tabs at the upper corners: blend on the left, loop on the right
@@ -306,14 +322,12 @@ function drawStrips(c: CanvasRenderingContext2D, row: StripRow, { axis, theme, s
       fillPolygon(c, [[x, top + 2], [x + 8, top + 2], [x, top + 10]]);
       c.beginPath();
       c.arc(to - 5, top + 7, 3, 0.4, 5.6);
-      c.strokeStyle = theme.ink;
-      c.lineWidth = 1.25;
+      setPen(c, theme.ink, 1.25);
       c.stroke();
     }
     const left = Math.max(from, axis.leftPx) + 10;
     const turns = strip.loop > 1 ? ` × ${Number(strip.loop.toFixed(2))}` : "";
-    c.fillStyle = theme.ink;
-    c.fillText(texts.fit(c, strip.name + turns, to - left - 12), left, top + height / 2 + 3);
+    fillText(c, theme.ink, texts.fit(c, strip.name + turns, to - left - 12), left, top + height / 2 + 3);
   });
 }
 
@@ -326,16 +340,14 @@ function drawEvents(c: CanvasRenderingContext2D, row: EventRow, { axis, theme, t
     if (next - x < 2) continue;
     c.fillStyle = theme.accent;
     fillPolygon(c, [[x, top + 2], [x + 7, middle], [x, top + height - 2]]);
-    c.fillStyle = theme.ink;
-    c.fillText(texts.fit(c, row.texts[i], next - x - 14), x + 10, middle);
+    fillText(c, theme.ink, texts.fit(c, row.texts[i], next - x - 14), x + 10, middle);
   }
 }
 
 /** The scroll bars: time below, rows at the right, each only where there is more than is shown. */
 function drawBars(c: CanvasRenderingContext2D, { axis, layout, theme }: Picture): void {
   const y = layout.heightPx - BAR_PX;
-  c.fillStyle = theme.panel;
-  c.fillRect(0, y, axis.widthPx, BAR_PX);
+  fillBox(c, theme.panel, 0, y, axis.widthPx, BAR_PX);
   const roomPx = axis.widthPx - axis.leftPx;
   if (axis.spanS < axis.wholeS) {
     c.fillStyle = theme.muted;
@@ -350,5 +362,119 @@ function drawBars(c: CanvasRenderingContext2D, { axis, layout, theme }: Picture)
     c.globalAlpha = 0.6;
     c.fillRect(axis.widthPx - 4, RULER_PX + (layout.scrollPx / allPx) * viewPx, 3, Math.max(16, (viewPx / allPx) * viewPx));
     c.globalAlpha = 1;
+  }
+}
+
+/** Sampled channels as envelopes of least and greatest a pixel, keyed ones as lines with their keys. */
+export function drawCurves(c: CanvasRenderingContext2D, row: CurveRow, axis: TimeAxis, values: ValueAxis, theme: Theme, selection: Selection): void {
+  drawGrid(c, row, axis, values, theme);
+  clipTo(c, axis.leftPx, values.topPx, axis.widthPx - axis.leftPx, values.heightPx);
+  row.channels.forEach((channel, index) => {
+    if (channel.samples !== null) drawSamples(c, channel.samples, axis, values, theme[channel.colour], channel.keys === null);
+    if (channel.keys !== null) drawCurveKeys(c, channel, axis, values, theme, selection.keys.get(keyList(row, index)));
+  });
+}
+
+/** Where the playhead crosses the curves: a dot on each, and its value behind its name. */
+export function drawReadout(c: CanvasRenderingContext2D, row: CurveRow, axis: TimeAxis, values: ValueAxis, theme: Theme, timeS: number): void {
+  let x = axis.leftPx + 8;
+  const digits = values.high - values.low < 20 ? 2 : 0;
+  for (const channel of row.channels) {
+    const value = valueAt(channel, timeS);
+    c.fillStyle = theme[channel.colour];
+    c.beginPath();
+    c.arc(axis.toPixels(timeS), values.toPixels(value), 3, 0, 2 * Math.PI);
+    c.fill();
+    c.fillText(value.toFixed(digits), x, values.topPx + 22);
+    x += nameWidth(c, channel);
+  }
+}
+
+/** Room for a name, and for the value below it. */
+function nameWidth(c: CanvasRenderingContext2D, { name }: Channel): number {
+  return Math.max(46, c.measureText(name).width + 10);
+}
+
+function drawGrid(c: CanvasRenderingContext2D, row: CurveRow, axis: TimeAxis, values: ValueAxis, theme: Theme): void {
+  const least = 26 / values.pixelsPerUnit;
+  const step = roundStep(least);
+  const decimals = decimalsOf(step);
+  for (let mark = Math.ceil(values.low / step); mark * step <= values.high; mark++) {
+    const y = Math.round(values.toPixels(mark * step));
+    fillBox(c, theme.line, axis.leftPx, y, axis.widthPx - axis.leftPx, mark === 0 ? 1.5 : 0.75);
+    if (y < values.topPx + 7 || y > values.topPx + values.heightPx - 6) continue;
+    c.fillStyle = theme.muted;
+    c.textAlign = "right";
+    c.fillText((mark * step).toFixed(decimals), axis.leftPx - 5, y);
+    c.textAlign = "left";
+  }
+  // The names stand in the row, each in its colour
+  let x = axis.leftPx + 8;
+  for (const channel of row.channels) {
+    fillText(c, theme[channel.colour], channel.name, x, values.topPx + 9);
+    x += nameWidth(c, channel);
+  }
+}
+
+function drawSamples(c: CanvasRenderingContext2D, samples: Pyramid, axis: TimeAxis, values: ValueAxis, colour: string, isAlone: boolean): void {
+  const { rateHz, startS, values: numbers } = samples;
+  const first = Math.max(0, Math.floor((axis.startS - startS) * rateHz));
+  const last = Math.min(numbers.length, Math.ceil((axis.stopS - startS) * rateHz) + 1);
+  if (last <= first) return;
+  c.globalAlpha = isAlone ? 1 : 0.4;
+  const perPixel = rateHz / axis.pixelsPerSecond;
+  if (perPixel < 1) {
+    setPen(c, colour, 1.25);
+    c.beginPath();
+    for (let i = first; i < last; i++) c.lineTo(axis.toPixels(startS + i / rateHz), values.toPixels(numbers[i]));
+    c.stroke();
+  } else {
+    // A column of pixels holds many samples: from its least to its greatest, and on to the next column's. Bars cost less than a path
+    c.fillStyle = colour;
+    const [from, to] = [Math.floor(axis.toPixels(startS + first / rateHz)), axis.toPixels(startS + (last - 1) / rateHz)];
+    for (let x = from; x <= to; x++) {
+      const at = (axis.toSeconds(x) - startS) * rateHz;
+      const [low, high] = samples.bounds(Math.floor(at), Math.ceil(at + perPixel) + 1);
+      if (!(low <= high)) continue;
+      const top = values.toPixels(high);
+      c.fillRect(x, top, 1, Math.max(1.25, values.toPixels(low) - top));
+    }
+  }
+  c.globalAlpha = 1;
+}
+
+function drawCurveKeys(c: CanvasRenderingContext2D, channel: Channel, axis: TimeAxis, values: ValueAxis, theme: Theme, selected: Int32Array | undefined): void {
+  const keys = channel.keys!;
+  const colour = theme[channel.colour];
+  setPen(c, colour, 1.5);
+  c.beginPath();
+  for (let x = axis.leftPx; x <= axis.widthPx; x += 2) c.lineTo(x, values.toPixels(evaluate(keys, axis.toSeconds(x))));
+  c.stroke();
+  const chosen = new Set(selected);
+  const first = lowerBound(keys.times, axis.startS);
+  for (let i = first; i < keys.times.length && keys.times[i] <= axis.stopS; i++) {
+    const [x, y] = [axis.toPixels(keys.times[i]), values.toPixels(keys.values[i])];
+    if (chosen.has(i)) drawTangent(c, keys, i, axis, values, theme);
+    c.fillStyle = chosen.has(i) ? theme.accent : theme.panel;
+    setPen(c, chosen.has(i) ? theme.ink : colour, 1.5);
+    c.beginPath();
+    c.rect(x - 3, y - 3, 6, 6);
+    c.fill();
+    c.stroke();
+  }
+}
+
+/** The tangent of a selected key with its two ends: full where its slope was chosen, hollow where the neighbours tell. */
+function drawTangent(c: CanvasRenderingContext2D, keys: CurveKeys, index: number, axis: TimeAxis, values: ValueAxis, theme: Theme): void {
+  const ends = ([-1, 1] as const).map((side) => tangentEnd(keys, index, side, axis, values));
+  c.strokeStyle = theme.muted;
+  c.fillStyle = Number.isNaN(keys.own[index]) ? theme.panel : theme.muted;
+  c.lineWidth = 1;
+  strokeLine(c, ends);
+  for (const [x, y] of ends) {
+    c.beginPath();
+    c.arc(x, y, 3, 0, 2 * Math.PI);
+    c.fill();
+    c.stroke();
   }
 }

@@ -1,12 +1,12 @@
 /** Where rows lie, and what lies under a pointer. The same searches as drawing; nothing is asked of the page. */
 
-import { type Channel, type CurveKeys, valueBounds } from "../curves/channel";
+import { type Channel, type CurveKeys, lowerBound, valueBounds } from "../curves/channel";
 import type { TimeAxis } from "./axis";
-import { type CurveRow, type Edge, lowerBound, type Row, runAt, type Selection, stripStop } from "./model";
+import { type CurveRow, type Edge, type Row, runAt, type Selection, stripStop } from "./model";
 
 export const RULER_PX = 24;
 export const BAR_PX = 10; // the scroll bar below the rows
-export const GAP_PX = 2;
+const GAP_PX = 2;
 const HANDLE_PX = 32; // from a selected key of a curve to the ends of its tangent
 const HEIGHTS: Record<Row["kind"], number> = { bands: 15, contacts: 15, keys: 17, strips: 34, events: 17, curve: 120 };
 const TAB_PX = 9; // the tabs of a strip for its blend and its loop, at its upper corners
@@ -127,45 +127,37 @@ function hitRow(scene: Scene, row: number, x: number, y: number, reachPx: number
   const { axis, layout } = scene;
   const what = layout.rows[row];
   const timeS = axis.toSeconds(x);
-  switch (what.kind) {
-    case "keys":
-    case "events": {
-      const index = nearest(what.times, timeS, reachPx / axis.pixelsPerSecond);
-      if (index < 0) return null;
-      return what.kind === "keys" ? { part: "key", row, channel: -1, index } : { part: "item", row, index, edge: null };
+  if (what.kind === "curve") return hitCurve(scene, what, row, x, y, reachPx + 1);
+  if (what.kind === "strips") {
+    // The later strip lies on top
+    for (let index = what.strips.length - 1; index >= 0; index--) {
+      const strip = what.strips[index];
+      const [from, to] = [axis.toPixels(strip.start_s), axis.toPixels(stripStop(strip))];
+      if (x < from - reachPx || x > to + reachPx) continue;
+      const isTop = y - layout.top(row) < TAB_PX;
+      const blendX = axis.toPixels(strip.start_s + strip.blend_s);
+      if (isTop && Math.abs(x - to) <= TAB_PX && x <= to + reachPx) return { part: "loop", row, index };
+      if (isTop && Math.abs(x - blendX) <= TAB_PX) return { part: "blend", row, index };
+      const edge = Math.abs(x - from) <= reachPx ? "start" : Math.abs(x - to) <= reachPx ? "stop" : null;
+      return { part: "item", row, index, edge };
     }
-    case "bands": {
-      const index = runAt(what.starts, what.stops, timeS);
-      return index < 0 ? null : { part: "item", row, index, edge: null };
-    }
-    case "contacts": {
-      // The nearest end; inside a short run each half belongs to its end, so that both can be held
-      const near = nearest(what.starts, timeS, reachPx / axis.pixelsPerSecond);
-      const far = nearest(what.stops, timeS, reachPx / axis.pixelsPerSecond);
-      const away = (time: number): number => Math.abs(time - timeS);
-      if (near >= 0 && (far < 0 || away(what.starts[near]) <= away(what.stops[far]))) return { part: "item", row, index: near, edge: "start" };
-      if (far >= 0) return { part: "item", row, index: far, edge: "stop" };
-      const index = runAt(what.starts, what.stops, timeS);
-      return index < 0 ? null : { part: "item", row, index, edge: null };
-    }
-    case "strips":
-      // The later strip lies on top
-      for (let index = what.strips.length - 1; index >= 0; index--) {
-        const strip = what.strips[index];
-        const [from, to] = [axis.toPixels(strip.start_s), axis.toPixels(stripStop(strip))];
-        if (x < from - reachPx || x > to + reachPx) continue;
-        const isTop = y - layout.top(row) < TAB_PX;
-        const blendX = axis.toPixels(strip.start_s + strip.blend_s);
-        if (isTop && Math.abs(x - to) <= TAB_PX && x <= to + reachPx) return { part: "loop", row, index };
-        if (isTop && Math.abs(x - blendX) <= TAB_PX) return { part: "blend", row, index };
-        if (Math.abs(x - from) <= reachPx) return { part: "item", row, index, edge: "start" };
-        if (Math.abs(x - to) <= reachPx) return { part: "item", row, index, edge: "stop" };
-        return { part: "item", row, index, edge: null };
-      }
-      return null;
-    case "curve":
-      return hitCurve(scene, what, row, x, y, reachPx + 1);
+    return null;
   }
+  const reachS = reachPx / axis.pixelsPerSecond;
+  if (what.kind === "keys" || what.kind === "events") {
+    const index = nearest(what.times, timeS, reachS);
+    if (index < 0) return null;
+    return what.kind === "keys" ? { part: "key", row, channel: -1, index } : { part: "item", row, index, edge: null };
+  }
+  if (what.kind === "contacts") {
+    // The nearest end; inside a short run each half belongs to its end, so that both can be held
+    const [near, far] = [nearest(what.starts, timeS, reachS), nearest(what.stops, timeS, reachS)];
+    const away = (time: number): number => Math.abs(time - timeS);
+    if (near >= 0 && (far < 0 || away(what.starts[near]) <= away(what.stops[far]))) return { part: "item", row, index: near, edge: "start" };
+    if (far >= 0) return { part: "item", row, index: far, edge: "stop" };
+  }
+  const index = runAt(what.starts, what.stops, timeS);
+  return index < 0 ? null : { part: "item", row, index, edge: null };
 }
 
 function hitCurve(scene: Scene, what: CurveRow, row: number, x: number, y: number, reachPx: number): Hit | null {

@@ -1,8 +1,9 @@
-/** What the timeline shows: rows of sorted typed arrays. Times are seconds on the timeline. Nothing here draws. */
+/** What the timeline shows: rows of sorted typed arrays, made of clips, strips, events and keys. Times are seconds. Nothing here draws. */
 
-import type { Channel } from "../curves/channel";
+import { type Channel, keyCurve, lowerBound, Pyramid } from "../curves/channel";
+import type { Clip, ContactTrack } from "../viewer/clip";
 
-export type Level = "green" | "amber" | "red";
+type Level = "green" | "amber" | "red";
 export const LEVELS: readonly Level[] = ["green", "amber", "red"];
 
 /** What every row has: a label, and a height of its own if the kind's does not fit. */
@@ -84,20 +85,26 @@ export interface TimelineModel {
   rangeS: [number, number] | null;
   rows: readonly Row[];
   selection: Selection;
-  unit: "seconds" | "frames";
-  isSnapping: boolean;
   labelPx: number;
 }
 
-/** First index whose time is not less than `timeS`; `times` is sorted. */
-export function lowerBound(times: ArrayLike<number>, timeS: number, first = 0): number {
-  let [low, high] = [first, times.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (times[middle] < timeS) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+export type Phase = "begin" | "move" | "end" | "cancel";
+
+/** What the timeline tells. Every member may be absent: then that thing cannot be changed by the pointer or by keys. */
+export interface TimelineEvents {
+  onScrub?(timeS: number, phase: Phase): void;
+  onRange?(range: [number, number] | null): void;
+  onContactEdge?(row: ContactRow, run: number, edge: Edge, timeS: number, phase: Phase): void;
+  onKeyMove?(moves: { row: KeyRow; keys: Int32Array }[], dtS: number, phase: Phase): void;
+  onStrip?(row: StripRow, strip: string, change: Partial<Strip>, phase: Phase): void;
+  onCurveKey?(row: CurveRow, channel: number, keys: Int32Array, dtS: number, dv: number, phase: Phase): void;
+  /** A slope by its tangent; NaN leaves it to the neighbours again. */
+  onCurveSlope?(row: CurveRow, channel: number, key: number, slope: number, phase: Phase): void;
+  /** A sampled curve pulled up or down at one time, by so much of its unit. */
+  onCurvePull?(row: CurveRow, channel: number, timeS: number, dv: number, phase: Phase): void;
+  onEvent?(row: EventRow, index: number, timeS: number, phase: Phase): void;
+  onAddKey?(row: KeyRow | CurveRow | EventRow, timeS: number): void;
+  onDelete?(selection: Selection): void;
 }
 
 /** First and last + 1 of sorted, disjoint intervals that meet a stretch of time. */
@@ -120,24 +127,10 @@ export function stripStop(strip: Strip): number {
 
 /** Times of a row that a pointer can hold on to or a key can jump to, sorted. */
 export function rowTimes(row: Row): Float64Array {
-  switch (row.kind) {
-    case "keys":
-    case "events":
-      return row.times;
-    case "bands":
-    case "contacts": {
-      const ends = new Float64Array(2 * row.starts.length);
-      row.starts.forEach((start, i) => {
-        ends[2 * i] = start;
-        ends[2 * i + 1] = row.stops[i];
-      });
-      return ends;
-    }
-    case "strips":
-      return Float64Array.from(row.strips.flatMap((s) => [s.start_s, stripStop(s)])).sort();
-    case "curve":
-      return Float64Array.from(row.channels.flatMap((c) => (c.keys === null ? [] : Array.from(c.keys.times)))).sort();
-  }
+  if (row.kind === "keys" || row.kind === "events") return row.times;
+  if (row.kind === "strips") return Float64Array.from(row.strips.flatMap((strip) => [strip.start_s, stripStop(strip)])).sort();
+  if (row.kind === "curve") return Float64Array.from(row.channels.flatMap((c) => (c.keys === null ? [] : Array.from(c.keys.times)))).sort();
+  return Float64Array.from({ length: 2 * row.starts.length }, (_, i) => (i % 2 === 0 ? row.starts : row.stops)[i >> 1]);
 }
 
 /** How many indices of a sorted list lie in [first, last). */
@@ -148,23 +141,87 @@ export function countWithin(indices: Int32Array, first: number, last: number): n
 /** A row in one sentence: the text alternative of what is drawn. */
 export function describeRow(row: Row): string {
   const s = (value: number): string => `${value.toFixed(2)} s`;
-  switch (row.kind) {
-    case "bands": {
-      const red = row.levels.reduce((n, level) => n + Number(level === 2), 0);
-      const worst = row.worst < 0 ? "" : `; worst from ${s(row.starts[row.worst])} to ${s(row.stops[row.worst])}: ${row.texts[row.worst]}`;
-      return `${row.label}: ${row.starts.length} stretches, ${red} red${worst}`;
-    }
-    case "contacts": {
-      const total = row.starts.reduce((sum, start, i) => sum + row.stops[i] - start, 0);
-      return `${row.label}: ${row.starts.length} contacts, ${s(total)} in all`;
-    }
-    case "keys":
-      return `${row.label}: ${row.times.length} keys`;
-    case "events":
-      return `${row.label}: ${row.times.length} events`;
-    case "strips":
-      return `${row.label}: ${row.strips.map((strip) => `${strip.name} from ${s(strip.start_s)} to ${s(stripStop(strip))}`).join(", ")}`;
-    case "curve":
-      return `${row.label}: curves ${row.channels.map((channel) => channel.name).join(", ")} in ${row.unit}`;
+  if (row.kind === "bands") {
+    const red = row.levels.reduce((n, level) => n + Number(level === 2), 0);
+    const worst = row.worst < 0 ? "" : `; worst from ${s(row.starts[row.worst])} to ${s(row.stops[row.worst])}: ${row.texts[row.worst]}`;
+    return `${row.label}: ${row.starts.length} stretches, ${red} red${worst}`;
   }
+  if (row.kind === "contacts") {
+    const total = row.starts.reduce((sum, start, i) => sum + row.stops[i] - start, 0);
+    return `${row.label}: ${row.starts.length} contacts, ${s(total)} in all`;
+  }
+  if (row.kind === "strips") return `${row.label}: ${row.strips.map((strip) => `${strip.name} from ${s(strip.start_s)} to ${s(stripStop(strip))}`).join(", ")}`;
+  if (row.kind === "curve") return `${row.label}: curves ${row.channels.map((channel) => channel.name).join(", ")} in ${row.unit}`;
+  return `${row.label}: ${row.times.length} ${row.kind}`;
+}
+
+/** What a clip tells of its time: coloured stretches [s] and contacts [s]. */
+type TimedClip = Pick<Clip, "name" | "bands"> & { contacts: readonly Pick<ContactTrack, "name" | "runs">[] };
+
+/** Rows of one clip: its bands, then its contacts. `prefix` names the clip where several are shown. */
+export function clipRows(clip: TimedClip, prefix = "", id = clip.name): Row[] {
+  const label = prefix === "" ? "" : `${prefix}: `;
+  const bands = clip.bands.map((band) => bandRow(`${id}/band/${band.name}`, label + band.name, band.spans));
+  const contacts = clip.contacts
+    .filter((track) => track.runs.length > 0)
+    .map((track): ContactRow => ({
+      kind: "contacts",
+      id: `${id}/contact/${track.name}`,
+      label: label + track.name.replaceAll("_", " "),
+      side: track.name.startsWith("left") ? "left" : track.name.startsWith("right") ? "right" : "middle",
+      starts: Float64Array.from(track.runs, (run) => run[0]),
+      stops: Float64Array.from(track.runs, (run) => run[1]),
+    }));
+  return [...bands, ...contacts];
+}
+
+/** Stretches of a report. The worst is the longest of the worst level, unless the report says which. */
+export function bandRow(id: string, label: string, spans: TimedClip["bands"][number]["spans"], worst?: number): BandRow {
+  const sorted = [...spans].sort((a, b) => a.start_s - b.start_s);
+  const levels = Uint8Array.from(sorted, (span) => LEVELS.indexOf(span.level));
+  const most = levels.reduce((a, b) => Math.max(a, b), 0);
+  let longest = -1;
+  sorted.forEach((span, i) => {
+    const lengthOf = (k: number): number => sorted[k].stop_s - sorted[k].start_s;
+    if (levels[i] === most && most > 0 && (longest < 0 || span.stop_s - span.start_s > lengthOf(longest))) longest = i;
+  });
+  return {
+    kind: "bands", id, label, levels,
+    starts: Float64Array.from(sorted, (span) => span.start_s),
+    stops: Float64Array.from(sorted, (span) => span.stop_s),
+    texts: sorted.map((span) => span.text),
+    worst: worst ?? longest,
+  };
+}
+
+export function stripRow(id: string, label: string, strips: readonly Strip[]): StripRow {
+  return { kind: "strips", id, label, strips: [...strips].sort((a, b) => a.start_s - b.start_s) };
+}
+
+export function eventRow(id: string, label: string, events: readonly { time_s: number; text: string }[]): EventRow {
+  const sorted = [...events].sort((a, b) => a.time_s - b.time_s);
+  return { kind: "events", id, label, times: Float64Array.from(sorted, (e) => e.time_s), texts: sorted.map((e) => e.text) };
+}
+
+export function keyRow(id: string, label: string, timesS: ArrayLike<number>): KeyRow {
+  return { kind: "keys", id, label, times: Float64Array.from(timesS).sort() };
+}
+
+const AXES = ["bad", "good", "accent", "warn", "left", "right"] as const;
+
+/** Channels of a sampled quantity of `components` numbers a frame, such as the root's way (F, 3). */
+export function sampledChannels(names: readonly string[], data: Float32Array, rateHz: number, startS = 0): Channel[] {
+  const count = data.length / names.length;
+  return names.map((name, k) => {
+    const values = Float32Array.from({ length: count }, (_, i) => data[i * names.length + k]);
+    return { name, colour: AXES[k % AXES.length], samples: new Pyramid(values, rateHz, startS), keys: null };
+  });
+}
+
+/** Channels of keys with `names.length` numbers each, such as the offsets of a layer, and chosen slopes by name. */
+export function keyedChannels(names: readonly string[], timesS: readonly number[], values: readonly (readonly number[])[], slopes: readonly Record<string, number>[] = []): Channel[] {
+  return names.map((name, k) => ({
+    name, colour: AXES[k % AXES.length], samples: null,
+    keys: keyCurve(Float64Array.from(timesS), Float64Array.from(values, (value) => value[k]), Float64Array.from(timesS, (_, i) => slopes[i]?.[name] ?? NaN)),
+  }));
 }

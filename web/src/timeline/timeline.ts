@@ -1,17 +1,14 @@
 /** The timeline on one canvas: pointer and keys become events, rows are shown as they are told. What has no event is read-only. */
 
-import { valueAt } from "../curves/channel";
+import { lowerBound, valueAt } from "../curves/channel";
 import { TimeAxis } from "./axis";
-import { type Drag, Drags, type DragView } from "./drags";
-import { drawOverlay, drawPicture, type Picture, TextCache } from "./draw";
-import { dragStrip } from "./edits";
-import type { TimelineEvents } from "./events";
+import { type Drag, Drags, dragStrip, type DragView } from "./drags";
+import { drawOverlay, drawPicture, type Picture, TextCache, type Theme } from "./draw";
 import { BAR_PX, fitValues, type Hit, hitTest, Layout, RULER_PX, type ValueAxis } from "./layout";
-import { type CurveRow, describeRow, type KeyRow, lowerBound, NOTHING, type Row, rowTimes, runAt, type Selection, stripStop, type TimelineModel } from "./model";
-import type { Theme } from "./theme";
+import { type CurveRow, describeRow, type KeyRow, NOTHING, type Row, rowTimes, runAt, stripStop, type TimelineEvents, type TimelineModel } from "./model";
 
 const PLAIN: TimelineModel = {
-  durationS: 1, rateHz: 60, playheadS: 0, rangeS: null, rows: [], selection: NOTHING, unit: "seconds", isSnapping: true, labelPx: 96,
+  durationS: 1, rateHz: 60, playheadS: 0, rangeS: null, rows: [], selection: NOTHING, labelPx: 96,
 };
 
 export class Timeline implements DragView {
@@ -42,17 +39,12 @@ export class Timeline implements DragView {
     private readonly theme: () => Theme,
   ) {
     const { canvas, tip, summary } = this;
-    canvas.tabIndex = 0;
-    canvas.setAttribute("role", "slider");
-    canvas.setAttribute("aria-label", "Time");
-    canvas.setAttribute("aria-valuemin", "0");
+    Object.assign(canvas, { tabIndex: 0, role: "slider", ariaLabel: "Time", ariaValueMin: "0" });
     Object.assign(canvas.style, { display: "block", width: "100%", height: "100%", touchAction: "none" });
-    tip.setAttribute("role", "status");
-    tip.className = "timeline-tip";
+    Object.assign(tip, { role: "status", className: "timeline-tip", hidden: true });
     Object.assign(tip.style, {
       position: "absolute", maxWidth: "280px", padding: "3px 7px", borderRadius: "4px", border: "1px solid", pointerEvents: "none", font: "12px/1.4 system-ui, sans-serif",
     });
-    tip.hidden = true;
     summary.id = `timeline-summary-${Math.random().toString(36).slice(2)}`;
     Object.assign(summary.style, { position: "absolute", width: "1px", height: "1px", overflow: "hidden", clipPath: "inset(50%)", margin: "0" });
     canvas.setAttribute("aria-describedby", summary.id);
@@ -61,11 +53,6 @@ export class Timeline implements DragView {
     this.listen();
     this.observer.observe(host);
     this.resize();
-  }
-
-  /** Height that shows every row without scrolling [px]. */
-  get naturalPx(): number {
-    return this.layout.totalPx;
   }
 
   set(change: Partial<TimelineModel>): void {
@@ -99,8 +86,7 @@ export class Timeline implements DragView {
   }
 
   redraw(): void {
-    this.isStale = true;
-    this.ask();
+    this.change({});
   }
 
   resize(): void {
@@ -207,11 +193,6 @@ export class Timeline implements DragView {
     this.canvas.setAttribute("aria-valuetext", `${playheadS.toFixed(2)} seconds, frame ${Math.round(playheadS * rateHz)}${here}`);
   }
 
-  select(selection: Selection): void {
-    this.change({ selection });
-    this.events.onSelect?.(selection);
-  }
-
   // ------------------------------------------------------------------ pointer
 
   private listen(): void {
@@ -227,7 +208,7 @@ export class Timeline implements DragView {
       if (isPan) event.preventDefault();
     });
     canvas.addEventListener("pointermove", (event) => {
-      if (this.drag?.pointer === event.pointerId) this.drag.move(event.offsetX, event.offsetY, event.altKey || !this.model.isSnapping);
+      if (this.drag?.pointer === event.pointerId) this.drag.move(event.offsetX, event.offsetY, event.altKey);
       else if (this.drag === null) this.hover(event);
     });
     const finish = (event: PointerEvent, isLost: boolean): void => {
@@ -238,10 +219,7 @@ export class Timeline implements DragView {
     };
     canvas.addEventListener("pointerup", (event) => finish(event, false));
     canvas.addEventListener("pointercancel", (event) => finish(event, true));
-    canvas.addEventListener("pointerleave", () => {
-      this.tip.hidden = true;
-      this.events.onHover?.("");
-    });
+    canvas.addEventListener("pointerleave", () => (this.tip.hidden = true));
     canvas.addEventListener("dblclick", (event) => this.open(hitTest(this.state(), event.offsetX, event.offsetY), axis.toSeconds(event.offsetX)));
     canvas.addEventListener(
       "wheel",
@@ -269,7 +247,7 @@ export class Timeline implements DragView {
   }
 
   private hover(event: PointerEvent): void {
-    const { canvas, events, tip } = this;
+    const { canvas, tip } = this;
     const hit = hitTest(this.state(), event.offsetX, event.offsetY);
     const text = this.describe(hit, this.axis.toSeconds(event.offsetX));
     canvas.style.cursor = this.cursor(hit);
@@ -283,7 +261,6 @@ export class Timeline implements DragView {
       tip.style.top = event.offsetY > canvas.clientHeight / 2 ? "" : `${event.offsetY + 18}px`;
       tip.style.bottom = event.offsetY > canvas.clientHeight / 2 ? `${canvas.clientHeight - event.offsetY + 10}px` : "";
     }
-    events.onHover?.(text);
   }
 
   private cursor(hit: Hit): string {
@@ -324,10 +301,11 @@ export class Timeline implements DragView {
       const row = this.model.rows[hit.row];
       if (row.kind === "bands" || row.kind === "contacts") this.setRange([row.starts[hit.index], row.stops[hit.index]]);
     }
-    if (hit.part === "empty") {
-      const row = this.model.rows[hit.row];
-      if (row.kind === "keys" || row.kind === "curve" || row.kind === "events") this.events.onAddKey?.(row, this.toFrame(timeS));
-    }
+    if (hit.part === "empty") this.addKey(this.model.rows[hit.row], timeS);
+  }
+
+  private addKey(row: Row | undefined, timeS: number): void {
+    if (row?.kind === "keys" || row?.kind === "curve" || row?.kind === "events") this.events.onAddKey?.(row, this.toFrame(timeS));
   }
 
   private toFrame(timeS: number): number {
@@ -359,7 +337,8 @@ export class Timeline implements DragView {
     this.events.onScrub?.(this.model.playheadS, "end");
   }
 
-  private press(event: KeyboardEvent): void {
+  /** Do what a key says. */
+  press(event: KeyboardEvent): void {
     if (event.ctrlKey || event.metaKey) return;
     const { model, axis } = this;
     const { playheadS, durationS, rateHz, rangeS } = model;
@@ -388,17 +367,14 @@ export class Timeline implements DragView {
       "=": () => zoom(0.7),
       "-": () => zoom(1 / 0.7),
       a: () => this.show(),
-      Enter: () => {
-        const row = model.rows[this.focusedRow];
-        if (row?.kind === "keys" || row?.kind === "curve" || row?.kind === "events") this.events.onAddKey?.(row, this.toFrame(playheadS));
-      },
+      Enter: () => this.addKey(model.rows[this.focusedRow], playheadS),
       Delete: () => this.events.onDelete?.(model.selection),
       Backspace: () => this.events.onDelete?.(model.selection),
       Escape: () => {
         if (this.drag !== null) {
           this.drag.cancel();
           this.finish();
-        } else this.select(NOTHING);
+        } else this.change({ selection: NOTHING });
       },
     };
     const act = keys[event.key.length === 1 ? event.key.toLowerCase() : event.key];
@@ -419,11 +395,11 @@ export class Timeline implements DragView {
     const spare = 0.25 / rateHz;
     const at = way > 0 ? lowerBound(times, playheadS + spare) : lowerBound(times, playheadS - spare) - 1;
     if (at < 0 || at >= times.length) return;
-    if (row.kind === "contacts") this.select({ keys: new Map(), item: { row: row.id, index: at >> 1, edge: at % 2 === 0 ? "start" : "stop" } });
-    else if (row.kind === "keys") this.select({ keys: new Map([[row.id, Int32Array.of(at)]]), item: null });
+    if (row.kind === "contacts") this.change({ selection: { keys: new Map(), item: { row: row.id, index: at >> 1, edge: at % 2 === 0 ? "start" : "stop" } } });
+    else if (row.kind === "keys") this.change({ selection: { keys: new Map([[row.id, Int32Array.of(at)]]), item: null } });
     else if (row.kind === "strips") {
       const index = row.strips.findIndex((strip) => strip.start_s === times[at] || stripStop(strip) === times[at]);
-      this.select({ keys: new Map(), item: { row: row.id, index, edge: null } });
+      this.change({ selection: { keys: new Map(), item: { row: row.id, index, edge: null } } });
     }
     this.seek(times[at]);
   }
@@ -433,15 +409,15 @@ export class Timeline implements DragView {
     const { rows, selection } = this.model;
     const index = rows.findIndex((row) => row.id === selection.item?.row);
     const [row, item] = [rows[index], selection.item];
-    if (selection.keys.size > 0) {
-      this.drags.shift(rows, selection, dtS, 0, "begin");
-      this.drags.shift(rows, selection, dtS, 0, "end");
-    } else if (row?.kind === "contacts" && item !== null && item.edge !== null && this.events.onContactEdge) {
-      const timeS = this.toFrame((item.edge === "start" ? row.starts : row.stops)[item.index] + dtS);
-      for (const phase of ["begin", "end"] as const) this.drags.setEdge(index, row, item.index, item.edge, timeS, phase);
-    } else if (row?.kind === "strips" && item !== null && this.events.onStrip) {
-      const change = dragStrip(row.strips, item.index, "move", row.strips[item.index].start_s + dtS, 1 / this.model.rateHz);
-      for (const phase of ["begin", "end"] as const) this.drags.setStrip(index, row, item.index, change, phase);
+    for (const phase of ["begin", "end"] as const) {
+      if (selection.keys.size > 0) this.drags.shift(rows, selection, dtS, 0, phase);
+      else if (row?.kind === "contacts" && item !== null && item.edge !== null && this.events.onContactEdge) {
+        const timeS = this.toFrame((item.edge === "start" ? row.starts : row.stops)[item.index] + dtS);
+        this.drags.setEdge(index, row, item.index, item.edge, timeS, phase);
+      } else if (row?.kind === "strips" && item !== null && this.events.onStrip) {
+        const change = dragStrip(row.strips, item.index, "move", row.strips[item.index].start_s + dtS, 1 / this.model.rateHz);
+        this.drags.setStrip(index, row, item.index, change, phase);
+      }
     }
   }
 }
@@ -455,19 +431,14 @@ function textOf(row: Row, index: number): string {
 
 /** What a row says of a moment. */
 function textAt(row: Row, timeS: number): string {
-  switch (row.kind) {
-    case "bands":
-    case "contacts": {
-      const run = runAt(row.starts, row.stops, timeS);
-      return run < 0 ? "" : textOf(row, run);
-    }
-    case "strips": {
-      const strip = row.strips.filter((each) => each.start_s <= timeS && timeS < stripStop(each)).at(-1);
-      return strip === undefined ? "" : `${strip.name}: ${strip.in_s.toFixed(2)} to ${strip.out_s.toFixed(2)} s of the take, from ${strip.start_s.toFixed(2)} s on`;
-    }
-    case "curve":
-      return `${row.channels.map((channel) => `${channel.name} ${valueAt(channel, timeS).toPrecision(3)}`).join(", ")} ${row.unit}`;
-    default:
-      return "";
+  if (row.kind === "bands" || row.kind === "contacts") {
+    const run = runAt(row.starts, row.stops, timeS);
+    return run < 0 ? "" : textOf(row, run);
   }
+  if (row.kind === "strips") {
+    const strip = row.strips.filter((each) => each.start_s <= timeS && timeS < stripStop(each)).at(-1);
+    return strip === undefined ? "" : `${strip.name}: ${strip.in_s.toFixed(2)} to ${strip.out_s.toFixed(2)} s of the take, from ${strip.start_s.toFixed(2)} s on`;
+  }
+  if (row.kind !== "curve") return "";
+  return `${row.channels.map((channel) => `${channel.name} ${valueAt(channel, timeS).toPrecision(3)}`).join(", ")} ${row.unit}`;
 }

@@ -3,18 +3,19 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useId } from "preact/hooks";
-import type { ParameterDescription } from "../protocol/messages.gen";
+import type { ParameterDescription } from "../../build/messages";
 import { useStudio } from "../shell/context";
 import { upload } from "../shell/files";
 import { Icon } from "../shell/icons";
+import { roundStep } from "../timeline/axis";
 
-export interface FieldProps {
+interface FieldProps {
   parameter: ParameterDescription;
   value: unknown;
   onChange: (value: unknown) => void;
 }
 
-const UNITS: Record<string, string> = { per_s: "1/s", n_m: "N/m", m_s2: "m/s²", mps: "m/s", s: "s", ms: "ms", m: "m", mm: "mm", cm: "cm", hz: "Hz", kg: "kg", n: "N", deg: "°" };
+const UNITS: Record<string, string> = { per_s: "1/s", n_m: "N/m", m_s2: "m/s²", mps2: "m/s²", m_s: "m/s", mps: "m/s", s: "s", ms: "ms", m: "m", mm: "mm", cm: "cm", hz: "Hz", kg: "kg", n: "N", deg: "°" };
 const UNIT = new RegExp(`_(${Object.keys(UNITS).join("|")})$`);
 
 /** "max_iterations" as people read it: without "is", and without units, which stand beside it. */
@@ -69,7 +70,7 @@ function NumberControl({ id, parameter, value, onChange }: ControlProps) {
   const draft = useSignal<string | null>(null);
   const { minimum, maximum, kind } = parameter;
   const hasSlider = minimum !== null && maximum !== null && maximum > minimum;
-  const step = kind === "int" ? 1 : hasSlider ? niceStep((maximum - minimum) / 100) : "any";
+  const step = kind === "int" ? 1 : hasSlider ? roundStep((maximum - minimum) / 100) : "any";
   const shown = draft.value ?? (value === null || value === undefined ? "" : String(Math.round(Number(value) * 1e6) / 1e6));
   const take = (text: string): void => {
     draft.value = null;
@@ -97,12 +98,6 @@ function NumberControl({ id, parameter, value, onChange }: ControlProps) {
       {field}
     </div>
   );
-}
-
-/** 1, 2 or 5 times a power of ten, near a number. */
-function niceStep(size: number): number {
-  const power = 10 ** Math.floor(Math.log10(size));
-  return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= size * 0.99) ?? power;
 }
 
 function ChoiceControl({ id, parameter, value, onChange }: ControlProps) {
@@ -206,6 +201,7 @@ function TableControl(props: ControlProps) {
   const { session } = useStudio();
   const rows = Array.isArray(value) ? (value as Record<string, unknown>[]) : [];
   const columns = parameter.shape === "rows" ? parameter.columns.filter(({ name }) => name !== "*") : [];
+  if (parameter.shape === "map" && parameter.choices.length > 0) return <MapControl {...props} />;
   if (columns.length === 0) return <DataControl {...props} />;
   const known: Record<string, unknown> = { time_s: session.playheadS.peek(), at_s: session.playheadS.peek(), start_s: session.playheadS.peek(), motion: session.selected.peek()?.id, joint: session.joint.peek() };
   const change = (at: number, name: string, next: unknown): void => onChange(rows.map((row, i) => (i === at ? Object.fromEntries(Object.entries({ ...row, [name]: next }).filter(([, each]) => each !== null)) : row)));
@@ -218,6 +214,30 @@ function TableControl(props: ControlProps) {
         </fieldset>
       ))}
       <button type="button" class="button" onClick={() => onChange([...rows, Object.fromEntries(columns.flatMap(({ name }) => (known[name] == null ? [] : [[name, known[name]]])))])}><Icon name="plus" size={14} />Add</button>
+    </div>
+  );
+}
+
+/** A value for each name that is chosen, such as the joint of a role. */
+function MapControl({ parameter, value, onChange }: ControlProps) {
+  const given = (value ?? {}) as Record<string, unknown>;
+  const put = (name: string, next: unknown): void => {
+    const { [name]: _, ...others } = given;
+    const all = next === undefined ? others : { ...given, [name]: next };
+    onChange(Object.keys(all).length === 0 ? null : all);
+  };
+  return (
+    <div class="cards">
+      {Object.entries(given).map(([name, each]) => (
+        <div class="pair go" key={name}>
+          <Field parameter={{ ...parameter.columns[0], name }} value={each} onChange={(next) => put(name, next)} />
+          <button type="button" class="quiet small" aria-label={`Remove ${name}`} onClick={() => put(name, undefined)}><Icon name="trash" size={13} /></button>
+        </div>
+      ))}
+      <select class="control" aria-label={`Add to ${readable(parameter.name).toLowerCase()}`} value="" onChange={(event) => put(event.currentTarget.value, null)}>
+        <option value="">Add…</option>
+        {parameter.choices.filter((name) => !(name in given)).map((name) => <option key={name} value={name}>{name.replaceAll("_", " ")}</option>)}
+      </select>
     </div>
   );
 }

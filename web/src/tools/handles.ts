@@ -3,7 +3,7 @@
 import type { ComponentType } from "preact";
 import type * as THREE from "three";
 import type { Session } from "../project/session";
-import type { ToolDescription } from "../protocol/messages.gen";
+import type { ToolDescription } from "../../build/messages";
 import type { Studio } from "../shell/context";
 import type { Viewport } from "../viewport/viewport";
 
@@ -16,7 +16,7 @@ export interface PointerHit {
   /** The place on the ground, or null above the horizon. */
   ground: THREE.Vector3 | null;
   /** The joint of the main body next to the pointer, within reach. */
-  joint: { index: number; name: string; position: THREE.Vector3; distancePx: number } | null;
+  joint: { index: number; name: string; position: THREE.Vector3 } | null;
 }
 
 /** All parts are optional; a handler that returns true has taken the event, and the camera does not move. */
@@ -42,7 +42,7 @@ export interface ToolPartProps {
 }
 
 /** What a tool adds to what is drawn from its description. */
-export interface ToolExtension {
+interface ToolExtension {
   /** Of the viewport; they live while the tool is open. */
   handles?: HandleFactory;
   /** Part of the panel above the settings. */

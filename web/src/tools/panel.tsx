@@ -1,13 +1,13 @@
-/** The panel of the open tool, drawn from the registry's description; some tools add a part of their own. */
+/** The panel of the open tool, drawn from the registry's description, and what it gave back; some tools add a part of their own. */
 
 import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import type { ParameterDescription, ToolDescription } from "../../build/messages";
 import type { Job, JobResult } from "../project/session";
-import type { ParameterDescription, ToolDescription } from "../protocol/messages.gen";
 import { GROUPS, openTool, type Studio, useStudio } from "../shell/context";
 import { Icon } from "../shell/icons";
-import { Field } from "./fields";
+import { Field, readable, unitOf } from "./fields";
 import { extensions } from "./handles";
-import { formatLeft, Results } from "./results";
 
 const ROOM = 7; // settings that are shown at once; a switch takes half the place of another
 
@@ -54,14 +54,15 @@ export function ToolPanel() {
   const draw = (list: typeof shown) => list.map((parameter) => (
     <Field key={`${tool.id}.${parameter.name}`} parameter={parameter} value={settings[parameter.name]} onChange={(value) => changeSetting(studio, tool.id, parameter.name, value)} />
   ));
-  const changed = Object.keys(studio.settings.value[tool.id] ?? {}).length > 0;
+  const { [tool.id]: own, ...others } = studio.settings.value;
+  const changed = Object.keys(own ?? {}).length > 0;
   return (
     <div class="tool" data-tool={tool.id}>
       <header>
         <h2>
           <Icon name={tool.id} />
           <span class="grow">{tool.title}</span>
-          {changed && <button type="button" class="quiet small" title="Settings as at first" aria-label="Settings as at first" onClick={() => resetSettings(studio, tool.id)}><Icon name="loop" size={14} /></button>}
+          {changed && <button type="button" class="quiet small" title="Settings as at first" aria-label="Settings as at first" onClick={() => (studio.settings.value = others)}><Icon name="loop" size={14} /></button>}
           <button type="button" class="quiet small" title="Close the tool (Esc)" aria-label="Close the tool" onClick={() => (session.tool.value = null)}><Icon name="close" size={14} /></button>
         </h2>
         <p>{tool.help}</p>
@@ -79,18 +80,13 @@ export function ToolPanel() {
   );
 }
 
-function resetSettings(studio: Studio, tool: string): void {
-  const { [tool]: _, ...others } = studio.settings.peek();
-  studio.settings.value = others;
-}
-
 function Run({ tool }: { tool: ToolDescription }) {
   const studio = useStudio();
   const { session } = studio;
   const answer = useSignal<{ tool: string; result: JobResult } | null>(null);
   const isAsking = useSignal(false);
   const jobs = session.jobs.value.filter((job) => job.tool === tool.id);
-  const running = jobs.find((job) => job.state === "running" || job.state === "waiting");
+  const running = jobs.find(isBusy);
   const last = jobs.filter((job) => job.state === "done").at(-1);
   const result = tool.kind === "ask" ? (answer.value?.tool === tool.id ? answer.value.result : undefined) : last?.result;
   const needsMotion = tool.parameters.some(({ name }) => name === "motion");
@@ -121,6 +117,10 @@ function Run({ tool }: { tool: ToolDescription }) {
   );
 }
 
+export function isBusy(job: Job): boolean {
+  return job.state === "running" || job.state === "waiting";
+}
+
 /** Progress of one job: how far, how long, and a way to end it. */
 export function JobLine({ job }: { job: Job }) {
   const { session } = useStudio();
@@ -129,7 +129,7 @@ export function JobLine({ job }: { job: Job }) {
     <div class="job-line">
       <div class="head" style={{ display: "flex", alignItems: "center", gap: "8px", marginBottom: "4px" }}>
         <span class="grow cut">{job.sentence || "Waiting"}</span>
-        {job.left_s !== null && <span class="muted num">{formatLeft(job.left_s)}</span>}
+        {job.left_s !== null && <span class="muted num">{job.left_s < 90 ? `${Math.max(1, Math.round(job.left_s))} s left` : `${Math.round(job.left_s / 60)} min left`}</span>}
         <button type="button" class="quiet small" title="Cancel" aria-label="Cancel the job" onClick={() => session.cancel(job.id)}><Icon name="close" size={14} /></button>
       </div>
       <div class={`progress${isUnknown ? " unknown" : ""}`} role="progressbar" aria-label={job.tool} aria-valuenow={Math.round(100 * job.fraction)} aria-valuemin={0} aria-valuemax={100}>
@@ -165,4 +165,53 @@ function ToolList() {
       {tools.length === 0 && <p class="note">The tools come with the server; playing and looking need none.</p>}
     </div>
   );
+}
+
+export function Results({ result }: { result: JobResult }) {
+  const { text, table, report, files } = result;
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => place.current?.scrollIntoView({ block: "nearest" }), [result]);
+  const facts = Object.entries(report ?? {}).filter(([, value]) => typeof value !== "object" || value === null);
+  return (
+    <div class="result" aria-live="polite" ref={place}>
+      {text !== undefined && text !== "" && <p>{text}</p>}
+      {table !== undefined && table.length > 0 && <DataTable rows={table} />}
+      {facts.length > 0 && (
+        <table class="facts">
+          <tbody>{facts.map(([name, value]) => <tr key={name}><td>{readable(name)}</td><td class={typeof value === "string" ? "" : "n"}>{show(value)} {unitOf(name)}</td></tr>)}</tbody>
+        </table>
+      )}
+      {files?.map((file) => (
+        <a key={file.url} class="file" href={file.url} download={file.name}>
+          <Icon name="export" size={16} />
+          <span class="grow cut">{file.name}</span>
+          <span class="muted num">{file.size < 1e6 ? `${Math.max(1, Math.round(file.size / 1e3))} kB` : `${(file.size / 1e6).toFixed(1)} MB`}</span>
+        </a>
+      ))}
+    </div>
+  );
+}
+
+function DataTable({ rows }: { rows: Record<string, unknown>[] }) {
+  const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  return (
+    <div class="scroll-x">
+      <table class="facts">
+        <thead><tr>{columns.map((column) => <th key={column} class={typeof rows[0][column] === "number" ? "n" : ""}>{readable(column)} <span class="unit">{unitOf(column)}</span></th>)}</tr></thead>
+        <tbody>
+          {rows.map((row, index) => (
+            <tr key={index}>{columns.map((column) => <td key={column} class={typeof row[column] === "number" ? "n" : ""}>{column === columns[0] && typeof row[column] === "string" ? readable(row[column]) : show(row[column])}</td>)}</tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** A value for people: numbers to four digits, rounding as zero, switches in words. */
+export function show(value: unknown): string {
+  if (value === null || value === undefined) return "–";
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "number") return Math.abs(value) < 1e-9 ? "0" : String(Number(value.toPrecision(Number.isInteger(value) ? 15 : 4)));
+  return Array.isArray(value) ? value.map(show).join(", ") : typeof value === "object" ? JSON.stringify(value) : String(value);
 }

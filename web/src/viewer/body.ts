@@ -3,6 +3,7 @@
 import * as THREE from "three";
 import type { Capsule, Clip } from "./clip";
 import { PoseBuffer } from "./pose";
+import { makeGeometry } from "./stage";
 
 const AROUND = 12; // segments round a capsule
 const ALONG = 3; // rings of a half ball
@@ -109,6 +110,7 @@ export class Body {
   }
 
   dispose(): void {
+    this.mesh.removeFromParent();
     this.mesh.geometry.dispose();
     (this.mesh.material as THREE.Material).dispose();
     this.mesh.skeleton.dispose();
@@ -140,50 +142,37 @@ const ROTATION = new THREE.Quaternion();
 const UNIT = new THREE.Vector3(1, 1, 1);
 
 function buildGeometry(capsules: Capsule[], palette: Palette): THREE.BufferGeometry {
-  const positions: number[] = [];
-  const normals: number[] = [];
+  const whole: Surface = { positions: [], normals: [], faces: [] };
   const colours: number[] = [];
   const carriers: number[] = [];
   const weights: number[] = [];
-  const faces: number[] = [];
   for (const capsule of capsules) {
     const colour = new THREE.Color(palette.sides[capsule.side]);
-    const first = positions.length / 3;
+    const first = whole.positions.length / 3;
     const surface = capsuleSurface(capsule);
-    positions.push(...surface.positions);
-    normals.push(...surface.normals);
-    faces.push(...surface.faces.map((vertex) => first + vertex));
+    whole.positions.push(...surface.positions);
+    whole.normals.push(...surface.normals);
+    whole.faces.push(...surface.faces.map((vertex) => first + vertex));
     for (let v = 0; v < surface.positions.length / 3; v++) {
       colours.push(colour.r, colour.g, colour.b);
       carriers.push(capsule.joint, 0, 0, 0);
       weights.push(1, 0, 0, 0);
     }
   }
-  const geometry = new THREE.BufferGeometry();
-  geometry.setAttribute("position", new THREE.Float32BufferAttribute(positions, 3));
-  geometry.setAttribute("normal", new THREE.Float32BufferAttribute(normals, 3));
-  geometry.setAttribute("color", new THREE.Float32BufferAttribute(colours, 3));
-  geometry.setAttribute("skinIndex", new THREE.Uint16BufferAttribute(carriers, 4));
-  geometry.setAttribute("skinWeight", new THREE.Float32BufferAttribute(weights, 4));
-  geometry.setIndex(faces);
-  return geometry;
+  const [position, normal, color, skinWeight] = [whole.positions, whole.normals, colours, weights].map((list) => Float32Array.from(list));
+  return makeGeometry({ position, normal, color, skinIndex: Uint16Array.from(carriers), skinWeight }, Uint32Array.from(whole.faces));
 }
 
 function skinGeometry(skin: Skin, colour: string): THREE.BufferGeometry {
-  const geometry = new THREE.BufferGeometry();
   const { r, g, b } = new THREE.Color(colour);
-  const colours = new Float32Array(skin.vertices.length);
-  for (let v = 0; v < colours.length; v += 3) colours.set([r, g, b], v);
-  geometry.setAttribute("position", new THREE.BufferAttribute(skin.vertices, 3));
-  geometry.setAttribute("color", new THREE.BufferAttribute(colours, 3));
-  geometry.setAttribute("skinIndex", new THREE.BufferAttribute(skin.carriers, 4));
-  geometry.setAttribute("skinWeight", new THREE.BufferAttribute(skin.weights, 4));
-  geometry.setIndex(new THREE.BufferAttribute(skin.faces, 1));
+  const color = new Float32Array(skin.vertices.length);
+  for (let v = 0; v < color.length; v += 3) color.set([r, g, b], v);
+  const geometry = makeGeometry({ position: skin.vertices, color, skinIndex: skin.carriers, skinWeight: skin.weights }, skin.faces);
   geometry.computeVertexNormals();
   return geometry;
 }
 
-export interface Surface {
+interface Surface {
   positions: number[];
   normals: number[];
   faces: number[];

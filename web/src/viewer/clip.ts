@@ -36,7 +36,7 @@ export interface Band {
   spans: Span[];
 }
 
-export interface Span {
+interface Span {
   start_s: number;
   stop_s: number;
   level: "green" | "amber" | "red";
@@ -68,20 +68,14 @@ export interface Frames {
   translations: Float32Array | null; // (n, J, 3) where bones change their length
 }
 
-export interface Clip {
-  name: string;
+export interface Clip extends Omit<ClipFacts, "rate_hz"> {
   rateHz: number;
   numFrames: number;
   durationS: number;
-  joints: string[];
-  parents: number[];
   offsets: Float32Array; // (J, 3)
   /** The frames around one, or null while they are on their way. */
   framesAt(frame: number): Frames | null;
   capsules: Capsule[];
-  contacts: ContactTrack[];
-  bands: Band[];
-  facts: [string, string][];
 }
 
 /** A thing of the world: triangles in world, with one colour. */
@@ -138,35 +132,16 @@ function readClip(header: ClipHeader, cut: (slice: Slice) => Float32Array): Clip
 
 /** The part of a clip that its description tells, in seconds. */
 export function describeClip(header: ClipFacts, numFrames: number): Omit<Clip, "offsets" | "framesAt" | "capsules"> {
-  const { name, joints, parents, bands, facts } = header;
-  return {
-    name,
-    rateHz: header.rate_hz,
-    numFrames,
-    durationS: Math.max(0, numFrames - 1) / header.rate_hz,
-    joints,
-    parents,
-    contacts: header.contacts.map((track) => ({
-      ...track,
-      runs: track.runs.map(([first, stop]): [number, number] => [first / header.rate_hz, stop / header.rate_hz]),
-    })),
-    bands,
-    facts,
-  };
+  const { rate_hz: rateHz, contacts, ...facts } = header;
+  const seconds = contacts.map((track) => ({ ...track, runs: track.runs.map(([first, stop]): [number, number] => [first / rateHz, stop / rateHz]) }));
+  return { ...facts, contacts: seconds, rateHz, numFrames, durationS: Math.max(0, numFrames - 1) / rateHz };
 }
 
 /** Capsules from rows of eight numbers: start, end, two radii. */
 export function readCapsules(joints: number[], sides: number[], shapes: Float32Array): Capsule[] {
   return joints.map((joint, s): Capsule => {
-    const at = 8 * s;
-    return {
-      joint,
-      side: sides[s],
-      start: [shapes[at], shapes[at + 1], shapes[at + 2]],
-      end: [shapes[at + 3], shapes[at + 4], shapes[at + 5]],
-      startRadius: shapes[at + 6],
-      endRadius: shapes[at + 7],
-    };
+    const [x0, y0, z0, x1, y1, z1, startRadius, endRadius] = shapes.subarray(8 * s, 8 * s + 8);
+    return { joint, side: sides[s], start: [x0, y0, z0], end: [x1, y1, z1], startRadius, endRadius };
   });
 }
 

@@ -8,6 +8,7 @@ import { Clock, SPEEDS } from "./clock";
 import { Stage, type View } from "./stage";
 
 const ASIDE_M = 1.6; // between bodies that are shown side by side
+const TIMELINE_KEYS = /^(arrow(left|right)|home|end|[iox])$/i;
 const HELP: [string, string][] = [
   ["Space", "play, pause"],
   ["J K L", "backwards, pause, forwards"],
@@ -68,16 +69,12 @@ export class Player {
       rateHz: clips[0]?.rateHz ?? 60,
       rows: clips.flatMap((clip, index) => clipRows(clip, clips.length > 1 ? clip.name : "", String(index))),
     });
-    find(".time").style.height = `${this.timeline.naturalPx}px`;
+    find(".time").style.height = `${this.timeline.layout.totalPx}px`;
     this.facts = find(".facts");
     this.readout = document.createElement("output");
     this.buildBar(find(".bar"));
     this.fillFacts();
-    for (const [key, text] of HELP) {
-      const row = find<HTMLTableElement>(".help table").insertRow();
-      row.insertCell().textContent = key;
-      row.insertCell().textContent = text;
-    }
+    fillTable(find(".help table"), HELP);
     this.stage.applyTheme(dark.matches);
     dark.addEventListener("change", () => {
       this.stage.applyTheme(dark.matches);
@@ -179,11 +176,7 @@ export class Player {
       const heading = document.createElement("h2");
       heading.textContent = clip.name;
       const table = document.createElement("table");
-      for (const [name, value] of clip.facts) {
-        const row = table.insertRow();
-        row.insertCell().textContent = name;
-        row.insertCell().textContent = value;
-      }
+      fillTable(table, clip.facts);
       this.facts.append(heading, table);
     }
   }
@@ -196,7 +189,6 @@ export class Player {
   private press(event: KeyboardEvent): void {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLSelectElement) return;
     const { clock } = this;
-    const rate = this.page.clips[0]?.rateHz ?? 60;
     const play = (speed: number): void => {
       clock.speed = speed;
       clock.isPlaying = true;
@@ -206,13 +198,6 @@ export class Player {
       j: () => play(-1),
       k: () => (clock.isPlaying = false),
       l: () => play(1),
-      ArrowLeft: () => clock.step(event.shiftKey ? -10 : -1, rate),
-      ArrowRight: () => clock.step(event.shiftKey ? 10 : 1, rate),
-      Home: () => clock.seek(clock.startS),
-      End: () => clock.seek(clock.stopS),
-      i: () => clock.mark("in"),
-      o: () => clock.mark("out"),
-      x: () => (clock.range = null),
       "1": () => this.look("front"),
       "3": () => this.look("side"),
       "7": () => this.look("top"),
@@ -221,10 +206,18 @@ export class Player {
       s: () => (this.isApart = !this.isApart),
       "?": () => this.host.querySelector("dialog")!.showModal(),
     };
-    const act = keys[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+    // Steps and ranges are the timeline's, wherever the focus is
+    const act = TIMELINE_KEYS.test(event.key) ? () => this.timeline.press(event) : keys[event.key.length === 1 ? event.key.toLowerCase() : event.key];
     if (act === undefined) return;
     event.preventDefault();
     act();
+  }
+}
+
+function fillTable(table: HTMLTableElement, rows: [string, string][]): void {
+  for (const texts of rows) {
+    const row = table.insertRow();
+    for (const text of texts) row.insertCell().textContent = text;
   }
 }
 

@@ -6,6 +6,7 @@ import type { Page, WorldMesh } from "./clip";
 
 const LIGHT = { sky: "#f4f5f6", ground: "#e4e7ea", line: "#c6cbd0" };
 const DARK = { sky: "#22262a", ground: "#2c3136", line: "#434a51" };
+const MARK = "#ffb454"; // of what is drawn over bodies
 const GRID_M = 60;
 const PIECE_M = 2;
 const SHADE_M = 8; // around the body, where shadows fall
@@ -181,6 +182,26 @@ export function discard(...things: (THREE.Mesh | THREE.Line)[]): void {
   }
 }
 
+/** Geometry from arrays by name: carriers and weights of a skin have four numbers a vertex, all else has three. */
+export function makeGeometry(arrays: Record<string, THREE.TypedArray>, faces?: Uint32Array): THREE.BufferGeometry {
+  const geometry = new THREE.BufferGeometry();
+  for (const [name, numbers] of Object.entries(arrays)) geometry.setAttribute(name, new THREE.BufferAttribute(numbers, name.startsWith("skin") ? 4 : 3));
+  if (faces !== undefined) geometry.setIndex(new THREE.BufferAttribute(faces, 1));
+  return geometry;
+}
+
+/** Paint of a mark that is seen through bodies. */
+export function paintMark(color: THREE.ColorRepresentation = MARK, opacity = 1) {
+  return { color, opacity, depthTest: false, transparent: true };
+}
+
+/** Draw a thing wherever it is, after those of lower order: its geometry moves without new bounds. */
+export function drawAlways<T extends THREE.Object3D>(thing: T, order = 0): T {
+  thing.frustumCulled = false;
+  thing.renderOrder = order;
+  return thing;
+}
+
 /** Lines a metre apart, in short pieces: a piece that runs behind the camera is lost without its neighbours. */
 function buildGrid(): THREE.LineSegments<THREE.BufferGeometry, THREE.LineBasicMaterial> {
   const half = GRID_M / 2;
@@ -188,15 +209,11 @@ function buildGrid(): THREE.LineSegments<THREE.BufferGeometry, THREE.LineBasicMa
   for (let at = -half; at <= half; at++) {
     for (let from = -half; from < half; from += PIECE_M) points.push(at, 0, from, at, 0, from + PIECE_M, from, 0, at, from + PIECE_M, 0, at);
   }
-  const geometry = new THREE.BufferGeometry();
-  geometry.setAttribute("position", new THREE.Float32BufferAttribute(points, 3));
-  return new THREE.LineSegments(geometry, new THREE.LineBasicMaterial());
+  return new THREE.LineSegments(makeGeometry({ position: Float32Array.from(points) }), new THREE.LineBasicMaterial());
 }
 
 function buildThing(mesh: WorldMesh): THREE.Mesh {
-  const geometry = new THREE.BufferGeometry();
-  geometry.setAttribute("position", new THREE.BufferAttribute(mesh.vertices, 3));
-  geometry.setIndex(mesh.faces);
+  const geometry = makeGeometry({ position: mesh.vertices }, Uint32Array.from(mesh.faces));
   geometry.computeVertexNormals();
   const isPane = mesh.opacity < 1;
   const material = new THREE.MeshStandardMaterial({

@@ -5,7 +5,7 @@ import type { StoredClip } from "../project/clips";
 import type { Overlays } from "../project/session";
 import { Body, PALETTES } from "../viewer/body";
 import { PoseBuffer } from "../viewer/pose";
-import { discard } from "../viewer/stage";
+import { discard, drawAlways, makeGeometry, paintMark } from "../viewer/stage";
 
 const TRAIL_S = 1.2; // to each side of the playhead
 const TRAIL_POINTS = 121;
@@ -21,10 +21,8 @@ export class JointDots {
   private readonly matrix = new THREE.Matrix4();
 
   constructor(count: number) {
-    const material = new THREE.MeshBasicMaterial({ depthTest: false, transparent: true, opacity: 0.95 });
-    this.mesh = new THREE.InstancedMesh(new THREE.SphereGeometry(0.014, 8, 5), material, count);
-    this.mesh.renderOrder = 10;
-    this.mesh.frustumCulled = false;
+    const material = new THREE.MeshBasicMaterial(paintMark("#ffffff", 0.95));
+    this.mesh = drawAlways(new THREE.InstancedMesh(new THREE.SphereGeometry(0.014, 8, 5), material, count), 10);
   }
 
   update(positions: Float32Array, offset: THREE.Vector3, selected: number, hovered: number, pins: ReadonlySet<number>, scale: number): void {
@@ -55,18 +53,14 @@ class Trail {
   readonly line: THREE.Line<THREE.BufferGeometry, THREE.LineBasicMaterial>;
 
   constructor() {
-    const geometry = new THREE.BufferGeometry();
-    geometry.setAttribute("position", new THREE.BufferAttribute(new Float32Array(3 * TRAIL_POINTS), 3));
     const colours = new Float32Array(3 * TRAIL_POINTS);
     for (let i = 0; i < TRAIL_POINTS; i++) {
       const half = (TRAIL_POINTS - 1) / 2;
       const { r, g, b } = i < half ? PAST : FUTURE;
       colours.set([r, g, b], 3 * i);
     }
-    geometry.setAttribute("color", new THREE.BufferAttribute(colours, 3));
-    this.line = new THREE.Line(geometry, new THREE.LineBasicMaterial({ vertexColors: true, depthTest: false, transparent: true, opacity: 0.85 }));
-    this.line.frustumCulled = false;
-    this.line.renderOrder = 8;
+    const geometry = makeGeometry({ position: new Float32Array(3 * TRAIL_POINTS), color: colours });
+    this.line = drawAlways(new THREE.Line(geometry, new THREE.LineBasicMaterial({ ...paintMark("#ffffff", 0.85), vertexColors: true })), 8);
   }
 
   set(index: number, positions: Float32Array, joint: number, offset: THREE.Vector3): void {
@@ -81,8 +75,40 @@ class Trail {
   }
 }
 
+/** Arrows of forces: six numbers each, the point [m] and the force [N]. */
+export class ForceArrows extends THREE.Group {
+  private readonly arrows: THREE.ArrowHelper[] = [];
+
+  /** Show `count` arrows: the first stands at row `first` of the forces, and each `stride` rows after the one before. */
+  show(forces: Float32Array, count: number, first = 0, stride = 1): void {
+    while (this.arrows.length < count) this.add(this.arrows[this.arrows.push(new THREE.ArrowHelper(undefined, undefined, 1, "#4cc38a")) - 1]);
+    this.arrows.forEach((arrow, k) => {
+      const at = 6 * (first + k * stride);
+      const force = new THREE.Vector3();
+      if (k < count) force.fromArray(forces, at + 3);
+      const length = FORCE_M_PER_N * force.length();
+      arrow.visible = length > 0.01;
+      if (!arrow.visible) return;
+      arrow.position.fromArray(forces, at);
+      arrow.setDirection(force.normalize());
+      arrow.setLength(length, Math.min(0.1, 0.3 * length), Math.min(0.06, 0.2 * length));
+    });
+  }
+
+  dispose(): void {
+    for (const arrow of this.arrows) arrow.dispose();
+    this.removeFromParent();
+  }
+}
+
+/** Marks of the centre of mass and of what carries the body. */
+export function makeMarks(): { mass: THREE.Mesh; support: THREE.LineLoop } {
+  const mass = new THREE.Mesh(new THREE.SphereGeometry(0.035, 20, 14), new THREE.MeshBasicMaterial(paintMark()));
+  return { mass: drawAlways(mass, 9), support: drawAlways(new THREE.LineLoop(new THREE.BufferGeometry(), new THREE.LineBasicMaterial(paintMark())), 9) };
+}
+
 /** Quantities over a whole motion: com (F, 3), forces (K, F, 6) as point and force [N], hulls of what touches (F, N, 2), flights (K, 2) as frames, their free falls (K, P, 3). */
-export type Dynamics = Partial<Record<"com" | "forces" | "support" | "flights" | "falls", Float32Array>>;
+type Dynamics = Partial<Record<"com" | "forces" | "support" | "flights" | "falls", Float32Array>>;
 
 /** All overlays of the main body. */
 export class OverlaySet {
@@ -90,19 +116,10 @@ export class OverlaySet {
   private readonly sampler: PoseBuffer;
   private trails = new Map<number, Trail>();
   private skins: { body: Body; shiftS: number }[] = [];
-  private readonly mass = new THREE.Mesh(
-    new THREE.SphereGeometry(0.035, 20, 14),
-    new THREE.MeshBasicMaterial({ color: "#ffb454", depthTest: false, transparent: true, opacity: 0.9 }),
-  );
-  private readonly massShadow = new THREE.Mesh(
-    new THREE.RingGeometry(0.03, 0.045, 24).rotateX(-Math.PI / 2),
-    new THREE.MeshBasicMaterial({ color: "#ffb454", depthTest: false, transparent: true }),
-  );
-  private arrows: THREE.ArrowHelper[] = [];
-  private readonly polygon = new THREE.LineLoop(
-    new THREE.BufferGeometry(),
-    new THREE.LineBasicMaterial({ color: "#ffb454", depthTest: false, transparent: true }),
-  );
+  private readonly mass: THREE.Mesh;
+  private readonly massShadow = drawAlways(new THREE.Mesh(new THREE.RingGeometry(0.03, 0.045, 24).rotateX(-Math.PI / 2), new THREE.MeshBasicMaterial(paintMark())), 9);
+  private readonly polygon: THREE.LineLoop;
+  private readonly arrows = new ForceArrows();
   private readonly massWay = new Trail();
   private flights: { line: THREE.Line<THREE.BufferGeometry, THREE.LineDashedMaterial>; startS: number; stopS: number }[] = [];
   dynamics: Dynamics = {};
@@ -113,13 +130,9 @@ export class OverlaySet {
     readonly clip: StoredClip,
   ) {
     this.sampler = new PoseBuffer(clip);
-    for (const thing of [this.mass, this.massShadow, this.polygon]) {
-      thing.renderOrder = 9;
-      thing.visible = false;
-      thing.frustumCulled = false;
-      this.group.add(thing);
-    }
-    this.group.add(this.massWay.line);
+    ({ mass: this.mass, support: this.polygon } = makeMarks());
+    this.mass.visible = this.massShadow.visible = this.polygon.visible = false;
+    this.group.add(this.mass, this.massShadow, this.polygon, this.arrows, this.massWay.line);
     scene.add(this.group);
   }
 
@@ -132,16 +145,19 @@ export class OverlaySet {
   dispose(): void {
     this.updateTrails(0, ORIGIN, []);
     this.updateOnion(0, ORIGIN, false);
-    for (const arrow of this.arrows) arrow.dispose();
+    this.arrows.dispose();
     discard(this.massWay.line, ...this.flights.map(({ line }) => line), this.mass, this.massShadow, this.polygon);
     this.scene.remove(this.group);
   }
 
-  /** Points of the trails that are drawn: which joint is where, and when. */
-  *trailPoints(timeS: number): Generator<{ joint: number; timeS: number; position: THREE.Vector3 }> {
+  /** Points of the trails that are drawn, within the motion: which joint is where, and when. */
+  *trailPoints(nowS: number): Generator<{ name: string; timeS: number; position: THREE.Vector3 }> {
     for (const [joint, { line }] of this.trails) {
       const { array } = line.geometry.getAttribute("position");
-      for (let i = 0; i < TRAIL_POINTS; i += 2) yield { joint, timeS: timeS + trailShift(i), position: new THREE.Vector3().fromArray(array, 3 * i) };
+      for (let i = 0; i < TRAIL_POINTS; i += 2) {
+        const timeS = nowS + trailShift(i);
+        if (timeS >= 0 && timeS <= this.clip.durationS) yield { name: this.clip.joints[joint], timeS, position: new THREE.Vector3().fromArray(array, 3 * i) };
+      }
     }
   }
 
@@ -185,10 +201,7 @@ export class OverlaySet {
         this.group.add(body.mesh);
       }
     } else if (!isShown && this.skins.length > 0) {
-      for (const { body } of this.skins) {
-        this.group.remove(body.mesh);
-        body.dispose();
-      }
+      for (const { body } of this.skins) body.dispose();
       this.skins = [];
     }
     for (const { body, shiftS } of this.skins) {
@@ -207,12 +220,10 @@ export class OverlaySet {
     for (let k = 0; k < flights.length; k += 2) {
       const [startS, stopS] = [flights[k] / this.clip.rateHz, flights[k + 1] / this.clip.rateHz];
       const size = (2 * falls.length) / flights.length;
-      const geometry = new THREE.BufferGeometry().setAttribute("position", new THREE.BufferAttribute(falls.slice((k / 2) * size, (k / 2 + 1) * size), 3));
-      const material = new THREE.LineDashedMaterial({ color: "#ffb454", dashSize: 0.03, gapSize: 0.025, depthTest: false, transparent: true });
-      const line = new THREE.Line(geometry, material).computeLineDistances();
+      const geometry = makeGeometry({ position: falls.slice((k / 2) * size, (k / 2 + 1) * size) });
+      const material = new THREE.LineDashedMaterial({ ...paintMark(), dashSize: 0.03, gapSize: 0.025 });
+      const line = drawAlways(new THREE.Line(geometry, material).computeLineDistances(), 9);
       line.position.copy(offset);
-      line.renderOrder = 9;
-      line.frustumCulled = false;
       this.group.add(line);
       this.flights.push({ line, startS, stopS });
     }
@@ -241,25 +252,10 @@ export class OverlaySet {
       const at = (i: number): number => 2 * (f * corners + i);
       this.polygon.geometry.setFromPoints(Array.from({ length: corners }, (_, i) => new THREE.Vector3(support[at(i)] + offset.x, this.clip.groundM + 0.005, support[at(i) + 1] + offset.z)));
     }
-    const count = shown.forces && forces !== undefined ? forces.length / (6 * frames) : 0;
-    while (this.arrows.length < count) {
-      const arrow = new THREE.ArrowHelper(UP, ORIGIN, 1, "#4cc38a", 0.08, 0.05);
-      this.arrows.push(arrow);
-      this.group.add(arrow);
-    }
-    this.arrows.forEach((arrow, k) => {
-      const at = 6 * (k * frames + f);
-      const length = k < count ? FORCE_M_PER_N * Math.hypot(forces![at + 3], forces![at + 4], forces![at + 5]) : 0;
-      arrow.visible = length > 0.01;
-      if (!arrow.visible) return;
-      arrow.position.fromArray(forces!, at).add(offset);
-      arrow.setDirection(WAY.fromArray(forces!, at + 3).normalize());
-      arrow.setLength(length, Math.min(0.1, 0.3 * length), Math.min(0.06, 0.2 * length));
-    });
+    this.arrows.position.copy(offset);
+    this.arrows.show(forces ?? NONE, shown.forces && forces !== undefined ? forces.length / (6 * frames) : 0, f, frames);
   }
 }
 
 const NONE = new Float32Array(0);
 const ORIGIN = new THREE.Vector3();
-const UP = new THREE.Vector3(0, 1, 0);
-const WAY = new THREE.Vector3();

@@ -2,16 +2,64 @@
 
 import { effect, signal } from "@preact/signals";
 import * as THREE from "three";
+import type { StoredClip } from "../project/clips";
 import { type Item, shownHash } from "../project/document";
 import { recall, remembered } from "../project/memory";
-import type { Session } from "../project/session";
+import type { LiveFrame, Session } from "../project/session";
 import { isDark } from "../shell/theme";
 import { extensions, type Handles, type PointerHit } from "../tools/handles";
-import type { Skin } from "../viewer/body";
+import { Body, type Look, PALETTES, type Skin } from "../viewer/body";
 import type { WorldMesh } from "../viewer/clip";
 import { discard, Stage, type View } from "../viewer/stage";
-import { type ActorSpec, Cast } from "./actors";
 import { JointDots, OverlaySet } from "./overlays";
+
+type Role = "main" | "before" | "preview" | "ghost" | "pinned";
+
+interface ActorSpec {
+  role: Role;
+  clip: StoredClip;
+  palette: number;
+  look: Look;
+  offsetM: number; // aside
+}
+
+interface Actor extends ActorSpec {
+  key: string;
+  body: Body;
+  offset: THREE.Vector3;
+}
+
+class Cast {
+  readonly actors: Actor[] = [];
+
+  constructor(private readonly scene: THREE.Scene) {}
+
+  get main(): Actor | undefined {
+    return this.actors.find((actor) => actor.role === "main");
+  }
+
+  /** Make the stage hold just these; bodies that stay are kept, the others are freed. */
+  set(specs: ActorSpec[]): void {
+    const old = new Map(this.actors.map((actor) => [actor.key, actor]));
+    this.actors.length = 0;
+    for (const [index, spec] of specs.entries()) {
+      const key = [spec.role, spec.role === "pinned" || spec.role === "ghost" ? index : 0, spec.clip.hash, spec.palette, spec.look.tint ?? "", spec.look.skin ? "skin" : ""].join();
+      const known = old.get(key);
+      old.delete(key);
+      const actor: Actor = known ?? {
+        ...spec, key, body: new Body(spec.clip, PALETTES[spec.palette % PALETTES.length], spec.look), offset: new THREE.Vector3(),
+      };
+      actor.offset.x = spec.offsetM;
+      if (known === undefined) this.scene.add(actor.body.mesh);
+      this.actors.push(actor);
+    }
+    for (const { body } of old.values()) body.dispose();
+  }
+
+  dispose(): void {
+    this.set([]);
+  }
+}
 
 const LIGHT = { sky: "#e9ecef", ground: "#d5dae0", line: "#b4bcc5" };
 const DARK = { sky: "#1a1d21", ground: "#202428", line: "#4a525b" };
@@ -23,7 +71,7 @@ const FLUENT_MS = 25; // between frames of a renderer that can afford the shadow
 const IDLE_MS = 120; // between questions for blocks that nobody waits for
 
 /** Frames that a drag shows instead of the clip's: roots (n, 3), local rotations (n, J, 4) xyzw. */
-export interface HeldFrames {
+interface HeldFrames {
   /** First frame of the stretch; a single pose without one stands at every time. */
   first?: number;
   roots: Float32Array;
@@ -65,10 +113,7 @@ export class Viewport {
   ) {
     this.stage = new Stage(host, { groundM: 0, world: [], palette: [LIGHT, DARK] });
     this.cast = new Cast(this.stage.scene);
-    const { canvas } = this;
-    canvas.tabIndex = 0;
-    canvas.setAttribute("role", "img");
-    canvas.setAttribute("aria-label", "Viewport");
+    Object.assign(this.canvas, { tabIndex: 0, role: "img", ariaLabel: "Viewport" });
     this.stage.controls.addEventListener("change", () => {
       this.view.value = null;
       this.requestDraw();
@@ -121,6 +166,23 @@ export class Viewport {
   hold(frames: HeldFrames | null): void {
     this.held = frames;
     this.requestDraw();
+  }
+
+  /** Show what a drag or a live session answered: a pose, or a stretch of frames. */
+  holdFrame({ arrays, facts }: LiveFrame): void {
+    if (arrays.pose_rotations !== undefined) this.hold({ roots: arrays.pose_root as Float32Array, rotations: arrays.pose_rotations as Float32Array });
+    else if (arrays.roots !== undefined) this.hold({ first: Number(facts.first ?? 0), roots: arrays.roots as Float32Array, rotations: arrays.rotations as Float32Array });
+  }
+
+  /** The place that lies nearest to a pointer, less than `reachPx` away; a handicap is added to a place's distance. */
+  pickNearest<T extends { position: THREE.Vector3; handicapPx?: number }>(places: Iterable<T>, { x, y }: { x: number; y: number }, reachPx: number): T | null {
+    let [best, least]: [T | null, number] = [null, reachPx];
+    for (const place of places) {
+      const seen = this.toPixels(place.position);
+      const away = Math.hypot(seen.x - x, seen.y - y) + (place.handicapPx ?? 0);
+      if (seen.isAhead && away < least) [best, least] = [place, away];
+    }
+    return best;
   }
 
   /** Pixels of a point of the world, from the viewport's upper left corner. */
@@ -343,22 +405,23 @@ export class Viewport {
     const project = this.session.project.value;
     const [world, sketch] = [project?.world, project?.sketch];
     const isShown = this.session.overlays.value.world;
-    if (!isShown || world === undefined || (Object.keys(world).length === 0 && Object.keys(sketch ?? {}).length === 0)) {
-      this.stage.showWorld([]);
+    const show = (meshes: WorldMesh[]): void => {
+      this.stage.showWorld(meshes);
       this.requestDraw();
+    };
+    if (!isShown || world === undefined || (Object.keys(world).length === 0 && Object.keys(sketch ?? {}).length === 0)) {
+      show([]);
       return;
     }
     this.session.ask("scenery", {}).then(
       ({ value, arrays }) => {
         const parts = value as { colour: string; opacity: number; first_vertex: number; vertices: number; first_face: number; faces: number }[];
-        const meshes = parts.map((part): WorldMesh => ({
+        show(parts.map((part): WorldMesh => ({
           colour: part.colour,
           opacity: part.opacity,
           vertices: (arrays.vertices as Float32Array).slice(3 * part.first_vertex, 3 * (part.first_vertex + part.vertices)),
           faces: Array.from(arrays.faces.subarray(3 * part.first_face, 3 * (part.first_face + part.faces)), (vertex) => vertex - part.first_vertex),
-        }));
-        this.stage.showWorld(meshes);
-        this.requestDraw();
+        })));
       },
       () => {},
     );
@@ -369,26 +432,14 @@ export class Viewport {
   private nearestJoint(x: number, y: number): PointerHit["joint"] {
     const main = this.cast.main;
     if (main === undefined) return null;
-    let best: PointerHit["joint"] = null;
-    for (let j = 0; j < main.clip.joints.length; j++) {
-      const position = new THREE.Vector3().fromArray(main.body.pose.positions, 3 * j).add(main.offset);
-      const seen = this.toPixels(position);
-      const distancePx = Math.hypot(seen.x - x, seen.y - y);
-      if (seen.isAhead && distancePx < (best?.distancePx ?? REACH_PX)) best = { index: j, name: main.clip.joints[j], position, distancePx };
-    }
-    return best;
+    const { positions } = main.body.pose;
+    const joints = main.clip.joints.map((name, index) => ({ index, name, position: new THREE.Vector3().fromArray(positions, 3 * index).add(main.offset) }));
+    return this.pickNearest(joints, { x, y }, REACH_PX);
   }
 
   /** The point of a drawn trail under the pointer, and its moment; to be dragged there. */
-  trailAt({ x, y }: PointerHit): { name: string; timeS: number; position: THREE.Vector3 } | null {
-    const clip = this.cast.main?.clip;
-    let [best, least] = [null as ReturnType<Viewport["trailAt"]>, REACH_PX / 2];
-    for (const { joint, timeS, position } of this.overlays?.trailPoints(this.session.playheadS.peek()) ?? []) {
-      const seen = this.toPixels(position);
-      const away = Math.hypot(seen.x - x, seen.y - y);
-      if (clip !== undefined && seen.isAhead && away < least && timeS >= 0 && timeS <= clip.durationS) [best, least] = [{ name: clip.joints[joint], timeS, position }, away];
-    }
-    return best;
+  trailAt(hit: PointerHit): { name: string; timeS: number; position: THREE.Vector3 } | null {
+    return this.pickNearest(this.overlays?.trailPoints(this.session.playheadS.peek()) ?? [], hit, REACH_PX / 2);
   }
 
   private openHandles(tool: string | null): void {

@@ -5,13 +5,12 @@ import { useEffect } from "preact/hooks";
 import * as THREE from "three";
 import type { LiveFrame, Session } from "../../project/session";
 import { Icon } from "../../shell/icons";
-import { discard } from "../../viewer/stage";
+import { discard, drawAlways, makeGeometry, paintMark } from "../../viewer/stage";
+import { ForceArrows, makeMarks } from "../../viewport/overlays";
 import { readable, unitOf } from "../fields";
 import { extensions, type HandleFactory, type ToolPartProps } from "../handles";
-import { beginLive, endLive, LiveEnd, pressLive, running, steer } from "../live";
-import { settingsToSend } from "../panel";
-import { LivePlot, PLOTS, Trace } from "../plot";
-import { show as showValue } from "../results";
+import { beginLive, endLive, LiveEnd, LivePlot, LiveTime, PLOTS, pressLive, running, steer, Trace } from "../live";
+import { settingsToSend, show as showValue } from "../panel";
 
 /** What the last frame of a session told. */
 const facts = signal<Record<string, unknown>>({});
@@ -19,6 +18,9 @@ let trace = new Trace();
 /** Frames of the soft body as they came, and the one that is shown again after the end. */
 const film: LiveFrame[] = [];
 const FILM_FRAMES = 2400; // 40 s
+/** How a figure is pushed, and what is thrown at it. */
+const blow = signal({ part: "chest", heading_deg: 0, force_n: 200, duration_s: 0.2, speed_m_s: 8, mass_kg: 2 });
+const PARTS = ["chest", "head", "pelvis", "left_hand", "right_hand", "left_foot", "right_foot"];
 const replayAt = signal<number | null>(null);
 let draw: (frame: LiveFrame) => void = () => {};
 
@@ -36,24 +38,35 @@ function begin(session: Session, tool: string, settings: Record<string, unknown>
 }
 
 const simulateHandles: HandleFactory = (viewport, session) => {
-  const balls = new THREE.InstancedMesh(new THREE.SphereGeometry(0.11, 20, 14), new THREE.MeshStandardMaterial({ color: "#e0a76f", roughness: 0.6 }), 32);
+  const balls = drawAlways(new THREE.InstancedMesh(new THREE.SphereGeometry(0.11, 20, 14), new THREE.MeshStandardMaterial({ color: "#e0a76f", roughness: 0.6 }), 32));
   balls.count = 0;
   balls.castShadow = true;
-  balls.frustumCulled = false;
-  const rope = new THREE.Line(new THREE.BufferGeometry(), new THREE.LineBasicMaterial({ color: "#ffb454", depthTest: false, transparent: true }));
-  rope.frustumCulled = false;
+  const rope = drawAlways(new THREE.Line(new THREE.BufferGeometry(), new THREE.LineBasicMaterial(paintMark())));
   rope.visible = false;
   viewport.scene.add(balls, rope);
+  // Forces on the figure, its centre of mass and what carries it
+  const marks = new THREE.Group();
+  const { mass, support } = makeMarks();
+  const arrows = new ForceArrows();
+  marks.add(mass, support, arrows);
+  marks.visible = false;
+  viewport.scene.add(marks);
   const [start, hand] = [new THREE.Vector3(), new THREE.Vector3()];
   let grip = -1;
   const matrix = new THREE.Matrix4();
-  draw = ({ arrays }) => {
+  draw = (frame) => {
+    const { arrays } = frame;
     if (arrays.pose_rotations === undefined) return;
-    viewport.hold({ roots: arrays.pose_root as Float32Array, rotations: arrays.pose_rotations as Float32Array });
+    viewport.holdFrame(frame);
     const places = (arrays.balls as Float32Array | undefined) ?? new Float32Array(0);
     balls.count = Math.min(32, places.length / 3);
     for (let i = 0; i < balls.count; i++) balls.setMatrixAt(i, matrix.makeTranslation(places[3 * i], places[3 * i + 1], places[3 * i + 2]));
     balls.instanceMatrix.needsUpdate = true;
+    marks.visible = true;
+    mass.position.fromArray(arrays.com as Float32Array);
+    support.geometry.setAttribute("position", new THREE.BufferAttribute(arrays.support as Float32Array, 3));
+    const forces = (arrays.forces as Float32Array | undefined) ?? new Float32Array(0);
+    arrows.show(forces, forces.length / 6);
   };
   return {
     pointerDown(hit) {
@@ -78,6 +91,7 @@ const simulateHandles: HandleFactory = (viewport, session) => {
       this.pointerUp?.(null as never);
     },
     update() {
+      marks.visible &&= running.peek() === "simulate";
       rope.visible = grip >= 0;
       const joints = viewport.jointPositions;
       if (grip >= 0 && joints !== null) rope.geometry.setFromPoints([new THREE.Vector3().fromArray(joints, 3 * grip), hand]);
@@ -86,7 +100,9 @@ const simulateHandles: HandleFactory = (viewport, session) => {
     cursor: (hit) => (running.peek() === "simulate" && hit.joint !== null ? "grab" : ""),
     dispose() {
       endLive(session, viewport, true);
-      discard(balls, rope);
+      arrows.dispose();
+      marks.removeFromParent();
+      discard(balls, rope, mass, support);
     },
   };
 };
@@ -103,13 +119,30 @@ function SimulatePart({ studio, tool }: ToolPartProps) {
       </div>
     );
   }
+  const { part, ...numbers } = blow.value;
+  const { heading_deg, force_n, duration_s, speed_m_s, mass_kg } = numbers;
   return (
     <div class="fields">
       <div class="segments">
-        <button type="button" onClick={() => steer(session, { push: {} })}>Push</button>
-        <button type="button" onClick={() => steer(session, { throw: {} })}>Throw a ball</button>
+        <button type="button" onClick={() => steer(session, { push: { part, heading_deg, force_n, duration_s } })}>Push</button>
+        <button type="button" onClick={() => steer(session, { throw: { part, heading_deg, speed_m_s, mass_kg } })}>Throw a ball</button>
         <button type="button" onClick={() => steer(session, { restart: true })}>Restart</button>
+        <LiveTime session={session} />
       </div>
+      <details class="more">
+        <summary><Icon name="chevron" size={14} />How hard, and where</summary>
+        <div class="fields">
+          <select class="control" aria-label="Part of the body" value={part} onChange={(event) => (blow.value = { ...blow.value, part: event.currentTarget.value })}>
+            {PARTS.map((name) => <option key={name} value={name}>{name.replaceAll("_", " ")}</option>)}
+          </select>
+          {Object.entries(numbers).map(([name, value]) => (
+            <label class="pair" key={name}>
+              <span class="muted">{readable(name)} [{unitOf(name)}]</span>
+              <input class="control num" type="number" step="any" value={String(value)} onChange={(event) => (blow.value = { ...blow.value, [name]: Number(event.currentTarget.value) })} />
+            </label>
+          ))}
+        </div>
+      </details>
       <LivePlot trace={trace} quantities={PLOTS} ticks={() => facts.value} />
       <LiveFacts names={["time_s", "words", "margin_m", "step_ms"]} />
       <LiveEnd session={session} viewport={viewport} />
@@ -123,8 +156,7 @@ const BLUE = new THREE.Color("#4a7fb5");
 
 const muscleHandles: HandleFactory = (viewport, session) => {
   let mesh: THREE.Mesh<THREE.BufferGeometry, THREE.MeshStandardMaterial> | null = null;
-  const bones = new THREE.LineSegments(new THREE.BufferGeometry(), new THREE.LineBasicMaterial({ color: "#f1efe6", depthTest: false, transparent: true, opacity: 0.7 }));
-  bones.frustumCulled = false;
+  const bones = drawAlways(new THREE.LineSegments(new THREE.BufferGeometry(), new THREE.LineBasicMaterial(paintMark("#f1efe6", 0.7))));
   viewport.scene.add(bones);
   const mixed = new THREE.Color();
   draw = ({ arrays }) => {
@@ -132,13 +164,9 @@ const muscleHandles: HandleFactory = (viewport, session) => {
     if (surface === undefined) return;
     if (arrays.faces !== undefined) {
       clear();
-      const geometry = new THREE.BufferGeometry();
-      geometry.setAttribute("position", new THREE.BufferAttribute(surface.slice(), 3));
-      geometry.setAttribute("color", new THREE.BufferAttribute(new Float32Array(surface.length), 3));
-      geometry.setIndex(new THREE.BufferAttribute(Uint32Array.from(arrays.faces), 1));
-      mesh = new THREE.Mesh(geometry, new THREE.MeshStandardMaterial({ vertexColors: true, roughness: 0.7 }));
+      const geometry = makeGeometry({ position: surface.slice(), color: new Float32Array(surface.length) }, Uint32Array.from(arrays.faces));
+      mesh = drawAlways(new THREE.Mesh(geometry, new THREE.MeshStandardMaterial({ vertexColors: true, roughness: 0.7 })));
       mesh.castShadow = true;
-      mesh.frustumCulled = false;
       viewport.scene.add(mesh);
       viewport.showCast(false);
       geometry.computeBoundingSphere();
@@ -259,5 +287,69 @@ function LiveFacts({ names }: { names: string[] }) {
   );
 }
 
+/** Muscles over a clip: a rod for each piece of their lines, from pale to red as they work. */
+const shownMuscles = signal<{ hash: string; lines: Float32Array; work: Float32Array; radii: Float32Array; rateHz: number } | null>(null);
+
+const muscleLines: HandleFactory = (viewport, session) => {
+  let rods: THREE.InstancedMesh | null = null;
+  const [matrix, turn, size, a, b, up, colour] = [new THREE.Matrix4(), new THREE.Quaternion(), new THREE.Vector3(), new THREE.Vector3(), new THREE.Vector3(), new THREE.Vector3(0, 1, 0), new THREE.Color()];
+  const stop = shownMuscles.subscribe((found) => {
+    if (rods !== null) discard(rods);
+    rods = found === null ? null : drawAlways(new THREE.InstancedMesh(new THREE.CylinderGeometry(1, 1, 1, 8), new THREE.MeshBasicMaterial(paintMark("#ffffff", 0.85)), found.radii.length), 9);
+    if (rods !== null) viewport.scene.add(rods);
+    viewport.requestDraw();
+  });
+  return {
+    update(timeS) {
+      const found = shownMuscles.peek();
+      if (rods === null || found === null) return;
+      rods.visible = found.hash === session.mainHash.peek();
+      const count = found.radii.length;
+      const frame = Math.min(Math.max(Math.round(timeS * found.rateHz), 0), found.work.length / count - 1);
+      for (let k = 0; k < count; k++) {
+        a.fromArray(found.lines, 6 * (frame * count + k));
+        b.fromArray(found.lines, 6 * (frame * count + k) + 3);
+        size.set(found.radii[k], Math.max(a.distanceTo(b), 1e-6), found.radii[k]);
+        turn.setFromUnitVectors(up, b.clone().sub(a).normalize());
+        rods.setMatrixAt(k, matrix.compose(a.add(b).multiplyScalar(0.5), turn, size));
+        rods.setColorAt(k, colour.copy(PASSIVE).lerp(RED, Math.sqrt(found.work[frame * count + k])));
+      }
+      rods.instanceMatrix.needsUpdate = true;
+      if (rods.instanceColor !== null) rods.instanceColor.needsUpdate = true;
+    },
+    dispose() {
+      stop();
+      shownMuscles.value = null;
+      if (rods !== null) discard(rods);
+      viewport.requestDraw();
+    },
+  };
+};
+
+function MusclesPart({ studio, tool }: ToolPartProps) {
+  const { session } = studio;
+  const isAsking = useSignal(false);
+  const isShown = shownMuscles.value?.hash === session.mainHash.value && shownMuscles.value !== null;
+  const show = async (): Promise<void> => {
+    const hash = session.mainHash.peek();
+    if (isShown || hash === null) {
+      shownMuscles.value = null;
+      return;
+    }
+    isAsking.value = true;
+    const found = await session.tryAsk("muscle_lines", { ...settingsToSend(studio, tool), motion: hash });
+    isAsking.value = false;
+    if (found === null) return;
+    const { lines, work, radii } = found.arrays as Record<string, Float32Array>;
+    shownMuscles.value = { hash, lines, work, radii, rateHz: (found.value as { report: { rate_hz: number } }).report.rate_hz };
+  };
+  return (
+    <div class="fields">
+      <button type="button" class="button wide" aria-pressed={isShown} disabled={session.main.value === null || isAsking.value} onClick={() => void show()}><Icon name="muscles" size={15} /> {isAsking.value ? "Working…" : isShown ? "Hide the muscles" : "Show them on the body"}</button>
+    </div>
+  );
+}
+
+extensions.set("muscles", { handles: muscleLines, View: MusclesPart });
 extensions.set("simulate", { handles: simulateHandles, View: SimulatePart, hides: ["time_s", "commands", "seconds"] });
 extensions.set("muscle", { handles: muscleHandles, View: MusclePart });

@@ -1,11 +1,13 @@
-/** The library: clips that ship and clips of the user's own, found as one types, added to the project by a click. */
+/** Where motions come from: the library, found as one types; and files, of which clips and joints are picked before they are read. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Session } from "../../project/session";
 import { Icon } from "../../shell/icons";
 import { cssColour } from "../../shell/theme";
+import { Field } from "../fields";
 import { extensions, type ToolPartProps } from "../handles";
+import { changeSetting, settingsOf } from "../panel";
 
 type Row = { id: string; name: string; tags?: string[]; duration_s?: number };
 type Found = { table?: Row[]; clips?: string[]; takes?: string[] };
@@ -62,6 +64,7 @@ const PAUSE_MS = 200; // after the last letter
 function LibraryPart({ studio }: ToolPartProps) {
   const { session } = studio;
   const words = useSignal("");
+  const tags = useSignal("");
   const rows = useSignal<Row[] | null>(null);
   const loading = useSignal<string | null>(null);
   const ask = async (args: Record<string, unknown>): Promise<Found> => ((await session.tryAsk("library", args))?.value ?? {}) as Found;
@@ -79,7 +82,7 @@ function LibraryPart({ studio }: ToolPartProps) {
   };
   const keep = async (): Promise<void> => {
     const item = session.selected.peek();
-    const { table } = await ask({ action: "add", motion: item?.id });
+    const { table } = await ask({ action: "add", motion: item?.id, tags: tags.value });
     if (table === undefined) return;
     rows.value = table;
     session.toast("good", "The selected motion is in your library");
@@ -87,8 +90,11 @@ function LibraryPart({ studio }: ToolPartProps) {
   return (
     <>
       <div class="fields">
-        <div class="pair go">
+        <div>
           <input class="control" type="search" placeholder="Words, tags" aria-label="Search the library" value={words.value} onInput={(event) => (words.value = event.currentTarget.value)} />
+        </div>
+        <div class="pair go">
+          <input class="control" type="text" placeholder="Tags, with commas between" aria-label="Tags of what is kept" value={tags.value} onInput={(event) => (tags.value = event.currentTarget.value)} />
           <button type="button" class="button" disabled={session.selected.value === null} title="Keep the selected motion in the library" onClick={() => void keep()}>Keep</button>
         </div>
       </div>
@@ -98,7 +104,7 @@ function LibraryPart({ studio }: ToolPartProps) {
             <button type="button" class="pick tall" title="Add to the project" disabled={loading.value !== null} onClick={() => void load(row)}>
               {loading.value === row.id ? <Icon name="loop" size={16} /> : <Thumbnail session={session} clip={row.id} />}
               <span class="grow cut">{row.name}</span>
-              <span class="muted num">{row.duration_s === undefined ? (row.tags ?? []).join(", ") : `${row.duration_s.toFixed(1)} s`}</span>
+              <span class="muted num cut">{[(row.tags ?? []).join(", "), row.duration_s === undefined ? "" : `${row.duration_s.toFixed(1)} s`].filter(Boolean).join(" · ")}</span>
             </button>
           </li>
         ))}
@@ -109,3 +115,36 @@ function LibraryPart({ studio }: ToolPartProps) {
 }
 
 extensions.set("library", { View: LibraryPart, hides: ["action", "text", "clip", "motion", "tags", "behaviour", "speed_mps"] });
+
+type Contents = { clips: string[]; joints: string[] };
+
+function ImportPart({ studio, tool }: ToolPartProps) {
+  const { session } = studio;
+  const { file, clips, roles } = settingsOf(studio, tool);
+  const found = useSignal<Contents | null>(null);
+  useEffect(() => {
+    found.value = null;
+    if (file) void session.tryAsk("contents", { file }).then((answer) => (found.value = answer === null ? null : (answer.value as { report: Contents }).report));
+  }, [file]);
+  if (found.value === null) return <p class="note">Drop files anywhere to read all that is in them. Choose one here to pick its clips and to correct what the reader decides.</p>;
+  const { clips: all, joints } = found.value;
+  const picked = (clips as string[] | null) ?? all;
+  const flip = (name: string): void => {
+    const next = all.filter((each) => picked.includes(each) !== (each === name));
+    changeSetting(studio, tool.id, "clips", next.length === all.length ? null : next);
+  };
+  const parameter = tool.parameters.find(({ name }) => name === "roles")!;
+  return (
+    <div class="fields">
+      {all.length > 1 && <span class="label">{picked.length} of {all.length} clips</span>}
+      {all.length > 1 && (
+        <div class="segments" role="group" aria-label="Clips to read">
+          {all.map((name) => <button type="button" key={name} aria-pressed={picked.includes(name)} onClick={() => flip(name)}>{name}</button>)}
+        </div>
+      )}
+      {joints.length > 0 && <Field parameter={{ ...parameter, columns: [{ ...parameter.columns[0], kind: "choice", choices: joints }] }} value={roles} onChange={(next) => changeSetting(studio, tool.id, "roles", next)} />}
+    </div>
+  );
+}
+
+extensions.set("import", { View: ImportPart, hides: ["clips", "roles"] });

@@ -5,11 +5,11 @@ import { useEffect } from "preact/hooks";
 import * as THREE from "three";
 import { applyPatches } from "../../project/document";
 import type { Session, Way } from "../../project/session";
-import type { DocumentPatch } from "../../protocol/messages.gen";
+import type { DocumentPatch } from "../../../build/messages";
 import { chooseFiles } from "../../shell/files";
 import { Icon } from "../../shell/icons";
 import { cssColour } from "../../shell/theme";
-import { discard } from "../../viewer/stage";
+import { discard, paintMark } from "../../viewer/stage";
 import { GHOST_TINT, type Viewport } from "../../viewport/viewport";
 import { extensions, type HandleFactory, type PointerHit, type ToolPartProps } from "../handles";
 import { changeSetting } from "../panel";
@@ -54,7 +54,7 @@ class Drawing {
     const colour = (name: Parameters<typeof cssColour>[0]): THREE.Color => new THREE.Color(cssColour(name));
     const line = (points: readonly Point2[], paint: THREE.Color, isClosed = false, opacity = 1): void => {
       const geometry = new THREE.BufferGeometry().setFromPoints(points.map(([x, z]) => new THREE.Vector3(x, ground, z)));
-      const material = new THREE.LineBasicMaterial({ color: paint, depthTest: false, transparent: true, opacity });
+      const material = new THREE.LineBasicMaterial(paintMark(paint, opacity));
       this.group.add(isClosed ? new THREE.LineLoop(geometry, material) : new THREE.Line(geometry, material));
     };
     // The newest solution of the search is the strongest; those with blending have another colour
@@ -77,7 +77,7 @@ class Drawing {
     const paints = { point: "accent", end: "ink", turn: "good", thing: "warn" } as const;
     for (const handle of this.handles) {
       const isLit = handle.id === picked.peek() || handle.id === hovered;
-      const material = new THREE.MeshBasicMaterial({ color: isLit ? colour("bad") : colour(paints[handle.shape]), depthTest: false, transparent: true });
+      const material = new THREE.MeshBasicMaterial(paintMark(colour(isLit ? "bad" : paints[handle.shape])));
       const mesh = new THREE.Mesh(DISCS[handle.shape], material);
       mesh.position.set(handle.at[0], Math.max(ground, handle.at[1]), handle.at[2]);
       mesh.renderOrder = 12;
@@ -87,14 +87,12 @@ class Drawing {
 
   /** The handle next to the pointer. */
   find(hit: PointerHit): Handle | null {
-    let [best, least] = [null as Handle | null, REACH_PX];
-    for (const handle of this.handles) {
-      const seen = this.viewport.toPixels(new THREE.Vector3(handle.at[0], Math.max(handle.at[1], this.viewport.groundM), handle.at[2]));
-      const away = Math.hypot(seen.x - hit.x, seen.y - hit.y);
+    const { viewport } = this;
+    const places = this.handles.map((handle) => ({
       // Ends and way-points lie above what they belong to
-      if (seen.isAhead && away < least - (handle.shape === "thing" ? 4 : 0)) [best, least] = [handle, away];
-    }
-    return best;
+      handle, handicapPx: handle.shape === "thing" ? 4 : 0, position: new THREE.Vector3(handle.at[0], Math.max(handle.at[1], viewport.groundM), handle.at[2]),
+    }));
+    return viewport.pickNearest(places, hit, REACH_PX)?.handle ?? null;
   }
 
   clear(): void {
@@ -112,10 +110,8 @@ const DISCS = Object.fromEntries(
 ) as Record<Handle["shape"], THREE.SphereGeometry>;
 
 function bandOf(item: Item, widthM: number): Point2[] {
-  const [a, b] = [item.start as Point2, item.end as Point2];
-  const length = Math.hypot(b[0] - a[0], b[1] - a[1]) || 1;
-  const [nx, nz] = [(-(b[1] - a[1]) / length) * (widthM / 2), ((b[0] - a[0]) / length) * (widthM / 2)];
-  return [[a[0] + nx, a[1] + nz], [b[0] + nx, b[1] + nz], [b[0] - nx, b[1] - nz], [a[0] - nx, a[1] - nz]];
+  const ends = [item.start, item.end] as Point2[];
+  return [...offsetLine(ends, widthM / 2), ...offsetLine(ends, -widthM / 2).reverse()];
 }
 
 function boxOf(item: Item): Point2[] {

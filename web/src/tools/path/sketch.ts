@@ -1,9 +1,9 @@
 /** The sketch as a tree, its handles on the ground, and what moving, adding and removing them changes. Nothing here draws. */
 
-import type { DocumentPatch } from "../../protocol/messages.gen";
+import type { DocumentPatch } from "../../../build/messages";
 
 export type Point2 = [x: number, z: number];
-export type Point3 = [x: number, y: number, z: number];
+type Point3 = [x: number, y: number, z: number];
 type Path = (string | number)[];
 
 /** Kinds of things that stand in lists of the sketch's tree. */
@@ -17,19 +17,12 @@ interface GroundPose {
   tolerance_m?: number;
 }
 
-export interface SketchTree {
+export interface SketchTree extends Partial<Record<Kind, Item[]>> {
   version?: number;
   name?: string;
   start: GroundPose;
   goal: GroundPose;
   path?: { points?: Point2[]; kind?: string; corridor_m?: number; speed_mps?: number };
-  wall?: Item[];
-  river?: Item[];
-  stone?: Item[];
-  table?: Item[];
-  box?: Item[];
-  object?: Item[];
-  event?: Item[];
 }
 
 /** A point that can be dragged: where it stands, whose it is, and what of the tree follows it. */
@@ -42,7 +35,6 @@ export interface Handle {
 }
 
 const TURN_M = 0.8; // from a place to the tip of its heading
-const EYE: SketchTree = { start: { position: [0, 0] }, goal: { position: [0, 0] } };
 
 /** The tree of the project as a sketch; null where there is none yet. */
 export function asSketch(tree: Record<string, unknown> | undefined): SketchTree | null {
@@ -219,9 +211,9 @@ export function removeThing(sketch: SketchTree, owner: Path): DocumentPatch[] {
 }
 
 /** The numbers of a thing that its panel shows, with their units. */
-export function listFields(sketch: SketchTree | null, owner: Path): { path: Path; name: string; value: number; unit: string }[] {
+export function listFields(sketch: SketchTree, owner: Path): { path: Path; name: string; value: number; unit: string }[] {
   if (owner[0] === "path") return [];
-  let item: unknown = sketch ?? EYE;
+  let item: unknown = sketch;
   for (const step of owner) item = (item as Record<string | number, unknown>)?.[step];
   const plain: Record<string, Item> = {
     start: { heading_deg: 0 }, goal: { tolerance_m: 0.2 }, wall: { height_m: 2, thickness_m: 0.1 }, river: { width_m: 0.6 }, stone: { radius_m: 0.2, height_m: 0 },

@@ -4,7 +4,7 @@ import { extensions, type ToolPartProps } from "../handles";
 import { changeSetting } from "../panel";
 import { openTool } from "../../shell/context";
 import { shownCurves } from "../../shell/tracks";
-import { PLOTS } from "../plot";
+import { PLOTS } from "../live";
 
 const LEVELS = { green: "possible", amber: "doubtful", red: "not possible" } as const;
 

@@ -10,7 +10,7 @@ export interface Controls {
 }
 
 /** A gamepad as the browser tells it: the left stick, and the lower and left buttons. */
-export interface Pad {
+interface Pad {
   axes: readonly number[];
   buttons: readonly { pressed: boolean; value: number }[];
 }

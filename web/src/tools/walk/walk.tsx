@@ -7,13 +7,15 @@ import type { Session } from "../../project/session";
 import { chooseFiles } from "../../shell/files";
 import { Icon } from "../../shell/icons";
 import { cssColour } from "../../shell/theme";
+import { Body, PALETTES } from "../../viewer/body";
 import { discard } from "../../viewer/stage";
 import type { Viewport } from "../../viewport/viewport";
 import { extensions, type HandleFactory, type ToolPartProps } from "../handles";
-import { beginLive, endLive, LiveEnd, pressLive, running, steer } from "../live";
+import { beginLive, endLive, LiveEnd, LiveTime, pressLive, running, steer } from "../live";
 import { changeSetting, settingsOf, settingsToSend } from "../panel";
-import { Drive, type Pad } from "./drive";
+import { Drive } from "./drive";
 
+const NOWHERE = new THREE.Vector3();
 const JOINTS = 22; // of the walkers' skeleton
 
 interface WalkFacts {
@@ -23,11 +25,16 @@ interface WalkFacts {
   footprints: [side: string, x: number, y: number, z: number, heading: number][];
   obstacles: { label: string }[];
   remarks: string[];
+  characters: string[];
+  selected: string;
 }
 
 /** What the last frame of a walk told. */
 const facts = signal<WalkFacts | null>(null);
-const styles = signal<string[]>([]);
+/** The walkers that are not driven, as poses. */
+const NONE: Float32Array = new Float32Array(0);
+const others = signal({ roots: NONE, rotations: NONE });
+const styles = signal<{ style: string; label: string }[]>([]);
 let drive = new Drive();
 
 function begin(session: Session, viewport: Viewport, settings: Record<string, unknown>): void {
@@ -37,8 +44,10 @@ function begin(session: Session, viewport: Viewport, settings: Record<string, un
   }
   facts.value = null;
   drive = new Drive(Number(settings.speed ?? 0));
-  const hasBegun = beginLive(session, "walk", settings, ({ arrays, facts: told }) => {
-    viewport.hold({ roots: arrays.pose_root as Float32Array, rotations: arrays.pose_rotations as Float32Array });
+  const hasBegun = beginLive(session, "walk", settings, (frame) => {
+    const { arrays, facts: told } = frame;
+    viewport.holdFrame(frame);
+    others.value = { roots: (arrays.other_roots ?? NONE) as Float32Array, rotations: (arrays.other_rotations ?? NONE) as Float32Array };
     facts.value = told as unknown as WalkFacts;
   });
   if (!hasBegun) return;
@@ -46,17 +55,13 @@ function begin(session: Session, viewport: Viewport, settings: Record<string, un
   let last = performance.now();
   const step = (now: number): void => {
     if (running.peek() !== "walk") return;
-    const changes = drive.read(Math.min((now - last) / 1000, 0.1), findPad());
+    const pad = navigator.getGamepads?.().find((each) => each !== null) ?? null; // the first that is plugged in
+    const changes = drive.read(Math.min((now - last) / 1000, 0.1), pad);
     last = now;
     if (changes !== null) steer(session, { ...changes });
     requestAnimationFrame(step);
   };
   requestAnimationFrame(step);
-}
-
-/** The first gamepad that is plugged in. */
-function findPad(): Pad | null {
-  return navigator.getGamepads?.().find((pad) => pad !== null) ?? null;
 }
 
 const makeHandles: HandleFactory = (viewport, session) => {
@@ -82,19 +87,41 @@ const makeHandles: HandleFactory = (viewport, session) => {
     if (prints.instanceColor !== null) prints.instanceColor.needsUpdate = true;
     viewport.requestDraw();
   });
+  const bodies: Body[] = [];
+  const stopOthers = others.subscribe(({ roots, rotations }) => {
+    const main = viewport.cast.main;
+    while (main !== undefined && main.clip.joints.length === JOINTS && bodies.length < roots.length / 3) {
+      const body = new Body(main.clip, PALETTES[(bodies.length + 1) % PALETTES.length]);
+      bodies.push(body);
+      viewport.scene.add(body.mesh);
+    }
+    bodies.forEach((body, k) => {
+      body.mesh.visible = k < roots.length / 3;
+      if (!body.mesh.visible) return;
+      body.pose.take(roots.subarray(3 * k, 3 * k + 3), rotations.subarray(4 * JOINTS * k, 4 * JOINTS * (k + 1)));
+      body.place(NOWHERE);
+    });
+  });
   const hearing = new AbortController();
+  // Keys drive wherever the focus is, but in a field
+  window.addEventListener("keydown", (event) => {
+    const isField = event.target instanceof HTMLElement && event.target.matches("input, select, textarea");
+    if (running.peek() !== "walk" || event.ctrlKey || event.metaKey || isField) return;
+    if (!pressLive(session, viewport, event) && !drive.press(event.key, true)) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  }, { capture: true, signal: hearing.signal });
   window.addEventListener("keyup", (event) => void drive.press(event.key, false), hearing);
   window.addEventListener("blur", () => drive.release(), hearing);
   return {
-    key(event) {
-      if (running.peek() !== "walk" || event.ctrlKey || event.metaKey) return false;
-      return pressLive(session, viewport, event) || drive.press(event.key, true);
-    },
     dispose() {
       endLive(session, viewport, true);
       facts.value = null;
       hearing.abort();
       stop();
+      stopOthers();
+      others.value = { roots: NONE, rotations: NONE };
+      for (const body of bodies) body.dispose();
       discard(prints);
     },
   };
@@ -106,7 +133,7 @@ function WalkPart({ studio, tool }: ToolPartProps) {
   useEffect(() => {
     if (styles.peek().length > 0) return;
     session.ask("styles", {}).then(({ value }) => {
-      styles.value = ((value as { table?: { style: string }[] }).table ?? []).map(({ style }) => style);
+      styles.value = (value as { table?: { style: string; label: string }[] }).table ?? [];
     }, () => {});
   }, []);
   // Sliders steer as well
@@ -123,8 +150,8 @@ function WalkPart({ studio, tool }: ToolPartProps) {
   const styleChoice = styles.value.length > 0 && (
     <label class="field">
       <span class="label">Style</span>
-      <select class="control" value={String(style || styles.value[0])} onChange={(event) => changeSetting(studio, tool.id, "style", event.currentTarget.value)}>
-        {styles.value.map((name) => <option key={name} value={name}>{name.replaceAll("_", " ")}</option>)}
+      <select class="control" value={String(style || styles.value[0].style)} onChange={(event) => changeSetting(studio, tool.id, "style", event.currentTarget.value)}>
+        {styles.value.map(({ style: name, label }) => <option key={name} value={name}>{label}</option>)}
       </select>
     </label>
   );
@@ -149,7 +176,14 @@ function WalkPart({ studio, tool }: ToolPartProps) {
       <div class="segments">
         {[0.5, 0.8, 1.1].map((length_m) => <button type="button" key={length_m} onClick={() => steer(session, { jump: { length_m } })}>Jump {length_m} m</button>)}
         <button type="button" onClick={() => steer(session, { obstacle: true })}>Obstacle ahead</button>
+        <button type="button" onClick={() => steer(session, { cancel_jump: true })}>No jump</button>
         {(told?.obstacles.length ?? 0) > 0 && <button type="button" onClick={() => steer(session, { clear_obstacles: true })}>Clear {told!.obstacles.length}</button>}
+      </div>
+      <div class="segments" role="radiogroup" aria-label="Who is driven">
+        {(told?.characters ?? []).map((name) => <button type="button" key={name} role="radio" aria-checked={name === told!.selected} onClick={() => steer(session, { select: name })}>{name}</button>)}
+        <button type="button" onClick={() => steer(session, { add: true })}>Add a walker</button>
+        {(told?.characters.length ?? 0) > 1 && <button type="button" onClick={() => steer(session, { remove: true })}>Remove</button>}
+        <LiveTime session={session} />
       </div>
       {(told?.remarks.length ?? 0) > 0 && <p class="note" style={{ margin: 0 }}>{told!.remarks.at(-1)}</p>}
       <LiveEnd session={session} viewport={viewport} />
