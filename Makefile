@@ -69,7 +69,7 @@ $(PLAYER) $(CLIENT) &: $(CORE) $(MESSAGES) $(wildcard web/*.json web/*.ts web/*.
 
 web: $(PLAYER) $(CLIENT)
 
-docs: $(STAMP)
+docs: $(STAMP) $(PLAYER) $(CLIENT)
 	$(INSTALL) -e '.[docs]'
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/build_site.py

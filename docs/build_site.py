@@ -21,6 +21,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
+import marey
+
 ROOT = Path(__file__).resolve().parents[1]
 DOCS, BUILD = ROOT / "docs", ROOT / "build"
 PAGES, SITE = BUILD / "pages", BUILD / "site"
@@ -243,6 +245,9 @@ def write_pages() -> dict[str, str]:
             (PAGES / place).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, PAGES / place)
     (PAGES / "style.css").write_text(STYLE, encoding="utf-8")
+    # What the page on pictures shows in a frame
+    clips = [marey.samples.walk(), marey.samples.run(), marey.samples.jump(1.2)]
+    marey.picture.save_page(clips, PAGES / "motions.html", title="walk, run, jump")
     for folder, title in (("theses", "From a thesis to its code"), ("decisions", "Decisions")):
         lines = [f"# {title}", ""]
         for path in sorted((DOCS / folder).glob("*.md")):

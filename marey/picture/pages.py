@@ -20,8 +20,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, MissingFileError, write_atomically
+from marey.io import Character
 from marey.motion import Motion, find_runs
-from marey.picture.bodies import body_of, contacts_or_detect, joint_sides, list_facts
+from marey.picture.bodies import (
+    CharacterLike,
+    body_of,
+    contacts_or_detect,
+    find_character,
+    joint_sides,
+    list_facts,
+)
 from marey.picture.capsules import encode_srgb
 from marey.picture.motions import ground_level
 from marey.picture.scene import TriangleMesh
@@ -67,6 +75,8 @@ def save_page(
     title: str | None = None,
     world: World | Sketch | None = None,
     bands: Sequence[Mapping[str, Spans]] = (),
+    character: CharacterLike | None = None,
+    body: str = "auto",
     player: str | None = None,
 ) -> None:
     """Write a page that plays motions side by side, with their contacts and coloured bands on a timeline.
@@ -77,10 +87,13 @@ def save_page(
         title: of the page; the names of the clips by default.
         world: what stands around the bodies.
         bands: for each motion its rows of coloured stretches by name, such as the spans of a validity report.
+        character: a character, or its file, on whose skeleton the motions are; by default that of each clip's own
+            file, where it holds a skinned mesh.
+        body: ``"capsules"`` for plain bodies, ``"mesh"`` to insist on characters, ``"auto"``.
         player: the player's script; the built one by default.
 
     Raises:
-        InputError: there is no motion, or a band has an unknown level.
+        InputError: there is no motion, a band has an unknown level, or the character has another skeleton.
         MissingFileError: the player is not built.
     """
     if not motions:
@@ -92,15 +105,18 @@ def save_page(
     script = PLAYER.read_text(encoding="utf-8") if player is None else player
     numbers = _NumberBlock()
     rows = bands or [{} for _ in motions]
+    characters = [find_character(motion, character, body) for motion in motions]
     clips = [
         describe_clip(motion, band, numbers.add)
         | {
+            "skin": None if found is None
+            else {key: numbers.add(array) for key, array in bind_skin(found, motion.skeleton.names).items()},
             "roots": numbers.add(motion.root_positions),
             "rotations": numbers.add(np.roll(motion.rotations.wxyz, -1, axis=-1)),
             "translations": None if motion.translations is None else numbers.add(motion.translations),
         }
-        for motion, band in zip(motions, rows, strict=True)
-    ]
+        for motion, band, found in zip(motions, rows, characters, strict=True)
+    ]  # fmt: skip
     levels = [ground_level(motion, contacts_or_detect(motion)) for motion in motions]
     name = title or ", ".join(motion.name for motion in motions)
     header = {
@@ -137,6 +153,21 @@ class NotebookPage:
             page = (Path(folder) / "page.html").read_text(encoding="utf-8")
         style = f"width:100%;height:{self.height_px}px;border:0"
         return f'<iframe title="motions" style="{style}" srcdoc="{escape(page)}"></iframe>'
+
+
+def bind_skin(character: Character, names: Sequence[str]) -> dict[str, ArrayLike]:
+    """A character's mesh for the player, carried by joints in the order of ``names``.
+
+    Vertices ``(V, 3)`` [m], faces ``(T, 3)``, four carriers and their weights ``(V, 4)``, and matrices by columns
+    ``(J, 4, 4)`` from the mesh to each joint: the rest pose has no rotations, so that a joint's frame is its place.
+    """
+    order = np.array([list(names).index(name) for name in character.skeleton.names])
+    inverse_bind = np.tile(np.eye(4), (len(names), 1, 1))
+    inverse_bind[order, 3, :3] = -character.skeleton.rest_positions()
+    return {
+        "vertices": character.vertices, "faces": character.triangles, "carriers": order[character.joints],
+        "weights": character.weights, "inverse_bind": inverse_bind,
+    }  # fmt: skip
 
 
 def describe_clip(motion: Motion, bands: Mapping[str, Spans], add: Callable[[FloatArray], Any]) -> dict[str, Any]:

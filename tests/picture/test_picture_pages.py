@@ -11,6 +11,7 @@ import pytest
 
 import marey
 from marey.base import InputError, MissingFileError
+from marey.io import Character, pose_vertices
 from marey.picture import save_page
 from marey.picture.pages import PLAYER
 from marey.world import River, Sketch, Wall, World
@@ -30,6 +31,35 @@ def read_back(path):
 def cut(numbers, place, *shape):
     first, count = place
     return numbers[first : first + count].reshape(shape)
+
+
+def make_cube(motion):
+    """A cube of 20 cm that hangs on the head, on the skeleton of a motion."""
+    skeleton = motion.skeleton
+    head = skeleton.index("head")
+    corners = np.array([[x, y, z] for x in (-0.1, 0.1) for y in (-0.1, 0.1) for z in (-0.1, 0.1)])
+    joints = np.full((8, 4), head)
+    weights = np.tile([1.0, 0.0, 0.0, 0.0], (8, 1))
+    faces = np.array([[0, 1, 3], [0, 3, 2], [4, 6, 7], [4, 7, 5]])
+    return Character(skeleton, corners + skeleton.rest_positions()[head], faces, joints, weights, np.ones((8, 3)))
+
+
+def test_page_holds_the_mesh_of_a_character(tmp_path):
+    walk = marey.samples.walk()
+    save_page([walk], tmp_path / "walk.html", character=make_cube(walk), player=SCRIPT)
+    header, numbers = read_back(tmp_path / "walk.html")
+    skin = header["clips"][0]["skin"]
+    carriers = cut(numbers, skin["carriers"], -1, 4).astype(int)
+    # Linear blend skinning of what the page holds
+    vertices = np.column_stack([cut(numbers, skin["vertices"], -1, 3), np.ones(8)])
+    matrices = np.swapaxes(cut(numbers, skin["inverse_bind"], -1, 4, 4), 1, 2)[carriers[:, 0]]
+    local = (matrices @ vertices[..., None])[:, :3, 0]
+    pose = walk[30]
+    shown = (pose.joint_rotations().matrix()[carriers[:, 0]] @ local[..., None])[..., 0]
+    shown += pose.joint_positions()[carriers[:, 0]]
+    np.testing.assert_allclose(shown, pose_vertices(make_cube(walk), walk, [30])[0], atol=1e-5)
+    save_page([walk], tmp_path / "plain.html", body="capsules", player=SCRIPT)
+    assert read_back(tmp_path / "plain.html")[0]["clips"][0]["skin"] is None
 
 
 def test_page_holds_the_motion_to_single_precision(tmp_path):

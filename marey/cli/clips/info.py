@@ -334,6 +334,8 @@ def view(
         option("Page to write; without it, one is opened in the browser.", "-o", "--out", suffixes=(".html",)),
     ] = None,
     world: Surroundings = None,
+    character: CharacterFile = None,
+    body: BodyKind = "auto",
     physics: Annotated[bool, option("Judge each clip, and show the verdict on its timeline.", "--physics")] = False,
     json: Json = False,
     *,
@@ -356,7 +358,7 @@ def view(
 
         # The browser reads the page after this process has ended, so nobody removes it here
         target = str(Path(tempfile.mkdtemp(prefix="marey-")) / "motion.html")
-    save_page(motions, target, world=load_world(world), bands=bands)
+    save_page(motions, target, world=load_world(world), bands=bands, character=character, body=body)
     remark(f"wrote {target}")
     if out is None:
         import webbrowser

@@ -22,6 +22,12 @@ export interface Skin {
   inverseBind: Float32Array; // (J, 16) column-major, joint <- mesh
 }
 
+/** A skin from the arrays that Python sends. */
+export function makeSkin(arrays: Record<string, Iterable<number>>): Skin {
+  const [vertices, weights, inverseBind] = [arrays.vertices, arrays.weights, arrays.inverse_bind].map((list) => Float32Array.from(list));
+  return { vertices, faces: Uint32Array.from(arrays.faces), carriers: Uint16Array.from(arrays.carriers), weights, inverseBind };
+}
+
 export interface Look {
   opacity?: number;
   /** One colour for all sides: a ghost. */

@@ -1,5 +1,7 @@
 /** Clips of a page: what Python wrote into it, as typed arrays. Metres, seconds, radians; +Y up, +Z forward. */
 
+import { makeSkin, type Skin } from "./body";
+
 /** Where an array lies in the page's block of numbers: first element and count. */
 type Slice = [first: number, count: number];
 
@@ -19,6 +21,7 @@ interface ClipHeader extends ClipFacts {
   roots: Slice;
   rotations: Slice;
   translations: Slice | null;
+  skin: Record<string, Slice> | null;
   capsules: { joints: number[]; sides: number[]; shapes: Slice };
 }
 
@@ -76,6 +79,7 @@ export interface Clip extends Omit<ClipFacts, "rate_hz"> {
   /** The frames around one, or null while they are on their way. */
   framesAt(frame: number): Frames | null;
   capsules: Capsule[];
+  skin?: Skin; // drawn in place of the capsules
 }
 
 /** A thing of the world: triangles in world, with one colour. */
@@ -127,6 +131,7 @@ function readClip(header: ClipHeader, cut: (slice: Slice) => Float32Array): Clip
     offsets: cut(header.offsets),
     framesAt: () => frames,
     capsules: readCapsules(joints, sides, cut(shapes)),
+    skin: header.skin ? makeSkin(Object.fromEntries(Object.entries(header.skin).map(([name, slice]) => [name, cut(slice)]))) : undefined,
   };
 }
 

@@ -52,7 +52,7 @@ export class Player {
     this.clock = new Clock(Math.max(0, ...clips.map((clip) => clip.durationS)));
     this.stage = new Stage(find(".stage"), page);
     find(".stage").setAttribute("aria-label", `${page.title}: ${clips.map((clip) => clip.name).join(", ")}`);
-    this.bodies = clips.map((clip, index) => new Body(clip, PALETTES[index % PALETTES.length]));
+    this.bodies = clips.map((clip, index) => new Body(clip, PALETTES[index % PALETTES.length], { skin: clip.skin }));
     for (const body of this.bodies) this.stage.scene.add(body.mesh);
     const dark = window.matchMedia("(prefers-color-scheme: dark)");
     // The studio's timeline; without events for edits it only reads

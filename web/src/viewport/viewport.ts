@@ -8,7 +8,7 @@ import { recall, remembered } from "../project/memory";
 import type { LiveFrame, Session } from "../project/session";
 import { isDark } from "../shell/theme";
 import { extensions, type Handles, type PointerHit } from "../tools/handles";
-import { Body, type Look, PALETTES, type Skin } from "../viewer/body";
+import { Body, type Look, makeSkin, PALETTES, type Skin } from "../viewer/body";
 import type { WorldMesh } from "../viewer/clip";
 import { discard, Stage, type View } from "../viewer/stage";
 import { JointDots, OverlaySet } from "./overlays";
@@ -380,12 +380,7 @@ export class Viewport {
       const fresh = signal<Skin | null>(null);
       this.skins.set(mesh, (skin = fresh));
       this.session.ask("mesh", { character: id }).then(
-        ({ arrays }) => {
-          fresh.value = {
-            vertices: arrays.vertices as Float32Array, faces: Uint32Array.from(arrays.faces), carriers: Uint16Array.from(arrays.carriers),
-            weights: arrays.weights as Float32Array, inverseBind: arrays.inverse_bind as Float32Array,
-          };
-        },
+        ({ arrays }) => (fresh.value = makeSkin(arrays)),
         () => {}, // capsules are shown instead
       );
     }
