@@ -222,7 +222,7 @@ NO_REACH_M = -np.inf  # [m] only what is expected to touch has friction
 TOUCH_M = 1e-3  # [m] points that would come so near touch: they have friction
 RECOVERY = 0.5  # [m/s] a penetration is left at this speed at most
 SLIP_PART = 2.0  # [-] friction takes about mu times the normal speed that a contact stops; so much is surely enough
-STANDING = 0.005  # [m/s] a contact that slides more slowly stands: its tiny slip has no direction
+STANDING = 0.003  # [m/s] a contact that slides more slowly stands: its tiny slip has no direction
 SLIDING = 0.02  # [m/s] a contact that slides faster has no anchor
 FAR_M = 0.02  # [m] an anchor that is farther away is lost
 
