@@ -35,6 +35,8 @@ STYLE = """.wy-nav-content { max-width: 1000px; }
 .wy-table-responsive table td, .wy-table-responsive table th { white-space: normal; }
 .rst-content pre { white-space: pre-wrap; }
 """
+PLAYED = "## Pages that play"  # the heading under which a page plays
+FRAME = '<iframe src="motions.html" title="A walk, a run, a jump" style="width:100%;height:480px;border:0"></iframe>'
 GUIDES = {
     "Start": [
         *("own-clip", "own-people", "researchers", "formats", "characters", "pictures", "commands", "json"),
@@ -245,7 +247,9 @@ def write_pages() -> dict[str, str]:
             (PAGES / place).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, PAGES / place)
     (PAGES / "style.css").write_text(STYLE, encoding="utf-8")
-    # What the page on pictures shows in a frame
+    # The page on pictures plays some motions
+    page = (PAGES / "pictures.md").read_text(encoding="utf-8")
+    (PAGES / "pictures.md").write_text(page.replace(PLAYED, f"{PLAYED}\n\n{FRAME}"), encoding="utf-8")
     clips = [marey.samples.walk(), marey.samples.run(), marey.samples.jump(1.2)]
     marey.picture.save_page(clips, PAGES / "motions.html", title="walk, run, jump")
     for folder, title in (("theses", "From a thesis to its code"), ("decisions", "Decisions")):
