@@ -271,36 +271,37 @@ class PlantedFeet:
         """
         knees = {side: KneeLimit.measure(risen, side, self.modes[side], self.settings) for side in goals}
         risen = risen.raise_by(solve_pelvis_rise(risen, goals, knees, self.rate_hz))
-        ankles: dict[str, FloatArray] = {}
-        for side, goal in goals.items():
-            knee, hip = knees[side], risen.at(risen.leg(side).upper)
-            far = np.linalg.norm(goal.ankle - hip, axis=-1)
-            flexion = measure_flexion(far, *knee.bones)
-            change = pin_corrections(
-                (flexion - knee.natural)[:, None], knee.is_held, self.rate_hz, self.settings.ease_s, strike=True
-            )[:, 0]
-            # A leg in the air is stretched no farther than the settings say, or than the source's was
-            least = measure_flexion(self.settings.stretch * (knee.bones[0] + knee.bones[1]), *knee.bones)
-            eased = np.maximum(np.maximum(flexion, knee.natural + change), np.minimum(least, knee.natural))
-            flexion = np.where(knee.is_held, flexion, eased)
-            # From one contact to the next within reach of both
-            low = spread_cone(np.where(knee.is_held, flexion, -FAR_RAD), knee.step)
-            high = -spread_cone(np.where(knee.is_held, -flexion, -FAR_RAD), knee.step)
-            # Where two contacts are too close for that, anywhere between
-            low, high = np.minimum(low, high), np.maximum(low, high)
-            limited = np.clip(limit_slope(np.clip(flexion, low, high), knee.step), low, high)
-            # What pelvis and swing do not give, the plant does: the leg is shorter, and the plant is told as broken
-            firm = spread_cone(flexion, self.settings.break_share * knee.step)
-            length = measure_length(np.where(knee.is_held, firm, limited), *knee.bones)
-            # A foot in the air may come lower than it was, down to the floor
-            points = self.shapes[side].points(goal.R_world_ankle, goal.R_world_toes)
-            lowest = goal.ankle[:, 1] + np.minimum(points.heel, np.minimum(points.ball, points.toe))[:, 1]
-            over = np.maximum(lowest - self.floor.under(goal.ankle) - self.soles[side], 0.0)
-            lower = over / np.maximum(hip[:, 1] - goal.ankle[:, 1], 1e-6)
-            most_share = np.where(knee.is_held | (not self.settings.overreach), 1.0, 1.0 + lower)
-            share = cast(FloatArray, np.minimum(length / np.maximum(far, 1e-9), most_share))
-            ankles[side] = hip + share[:, None] * (goal.ankle - hip)
-        return risen, ankles
+        return risen, {side: self._limit_knee(risen, side, goal, knees[side]) for side, goal in goals.items()}
+
+    def _limit_knee(self, risen: BodyPosture, side: str, goal: FootPath, knee: KneeLimit) -> FloatArray:
+        """Ankle ``(F, 3)`` [m] of one leg, its knee eased out of contact and no faster than it may be."""
+        hip = risen.at(risen.leg(side).upper)
+        far = np.linalg.norm(goal.ankle - hip, axis=-1)
+        flexion = measure_flexion(far, *knee.bones)
+        change = pin_corrections(
+            (flexion - knee.natural)[:, None], knee.is_held, self.rate_hz, self.settings.ease_s, strike=True
+        )[:, 0]
+        # A leg in the air is stretched no farther than the settings say, or than the source's was
+        least = measure_flexion(self.settings.stretch * (knee.bones[0] + knee.bones[1]), *knee.bones)
+        eased = np.maximum(np.maximum(flexion, knee.natural + change), np.minimum(least, knee.natural))
+        flexion = np.where(knee.is_held, flexion, eased)
+        # From one contact to the next within reach of both
+        low = spread_cone(np.where(knee.is_held, flexion, -FAR_RAD), knee.step)
+        high = -spread_cone(np.where(knee.is_held, -flexion, -FAR_RAD), knee.step)
+        # Where two contacts are too close for that, anywhere between
+        low, high = np.minimum(low, high), np.maximum(low, high)
+        limited = np.clip(limit_slope(np.clip(flexion, low, high), knee.step), low, high)
+        # What pelvis and swing do not give, the plant does: the leg is shorter, and the plant is told as broken
+        firm = spread_cone(flexion, self.settings.break_share * knee.step)
+        length = measure_length(np.where(knee.is_held, firm, limited), *knee.bones)
+        # A foot in the air may come lower than it was, down to the floor
+        points = self.shapes[side].points(goal.R_world_ankle, goal.R_world_toes)
+        lowest = goal.ankle[:, 1] + np.minimum(points.heel, np.minimum(points.ball, points.toe))[:, 1]
+        over = np.maximum(lowest - self.floor.under(goal.ankle) - self.soles[side], 0.0)
+        lower = over / np.maximum(hip[:, 1] - goal.ankle[:, 1], 1e-6)
+        most_share = np.where(knee.is_held | (not self.settings.overreach), 1.0, 1.0 + lower)
+        share = cast(FloatArray, np.minimum(length / np.maximum(far, 1e-9), most_share))
+        return hip + share[:, None] * (goal.ankle - hip)
 
     def _planted(self, rise: FloatArray, cuts: Mapping[str, ContactCut]) -> Iterator[tuple[str, FootPath, PlantPlan]]:
         """Both feet on their plants, the body higher by ``(F,)`` [m], and where these are."""

@@ -9,8 +9,20 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen, frozen_ints, kernel
+from marey.base import (
+    FloatArray,
+    InputError,
+    IntArray,
+    UnknownNameError,
+    count_cores,
+    frozen,
+    frozen_ints,
+    kernel,
+    split_blocks,
+)
 from marey.lie import SO3
+from marey.lie.quaternions import UNIT_TOL
+from marey.lie.so3 import wrap_unit
 
 
 @kernel
@@ -32,10 +44,14 @@ def forward_kinematics(
 def fill_world_frames(
     parents: IntArray, offsets: FloatArray, root_positions: FloatArray, wxyz: FloatArray, positions: FloatArray,
     world: FloatArray,
-) -> None:  # fmt: skip
-    """Write what :func:`forward_kinematics` returns to ``positions`` ``(F, J, 3)`` and ``world`` ``(F, J, 4)``."""
+) -> bool:  # fmt: skip
+    """Write what :func:`forward_kinematics` returns to ``positions`` ``(F, J, 3)`` and ``world`` ``(F, J, 4)``.
+
+    Returns whether every world quaternion is finite and has norm one within ``UNIT_TOL``.
+    """
     frames, joints = wxyz.shape[0], wxyz.shape[1]
     step = 0 if offsets.shape[0] == 1 else 1
+    is_unit = True
     for f in range(frames):
         positions[f, 0, 0] = root_positions[f, 0]
         positions[f, 0, 1] = root_positions[f, 1]
@@ -57,9 +73,15 @@ def fill_world_frames(
             world[f, j, 1] = w * lx + x * lw + y * lz - z * ly
             world[f, j, 2] = w * ly - x * lz + y * lw + z * lx
             world[f, j, 3] = w * lz + x * ly - y * lx + z * lw
+        # Norms of the chain, while its frame lies in the cache; a comparison with NaN is false
+        for j in range(joints):
+            w, x, y, z = world[f, j, 0], world[f, j, 1], world[f, j, 2], world[f, j, 3]
+            is_unit &= abs(w * w + x * x + y * y + z * z - 1.0) <= 1.5 * UNIT_TOL
+    return is_unit
 
 
 NO_PARENT = -1
+SHARED_JOINTS = 1_000_000  # [-] of all frames, from which on the cores share them: some ten milliseconds of work
 MAX_JOINTS = 10_000  # far above any character (a face rig has a few hundred), far below harm
 
 
@@ -253,14 +275,14 @@ def joint_frames(
     skeleton: Skeleton, root_positions: ArrayLike, wxyz: ArrayLike, translations: FloatArray | None = None
 ) -> tuple[FloatArray, SO3]:
     """Joint origins ``(F, J, 3)`` [m] and world rotations, batch ``(F, J)``: R_world_joint."""
-    positions, frames = _run_kinematics(skeleton, root_positions, wxyz, translations)
+    positions, frames, is_unit = _run_kinematics(skeleton, root_positions, wxyz, translations)
     frames.flags.writeable = False  # so that they are wrapped, not copied
-    return positions, SO3(frames)
+    return positions, wrap_unit(frames) if is_unit else SO3(frames)
 
 
 def _run_kinematics(
     skeleton: Skeleton, root_positions: ArrayLike, wxyz: ArrayLike, translations: FloatArray | None
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray, bool]:
     # Contiguous views that cannot be written, as the arrays of skeletons and clips: one compiled kernel serves all
     views: list[FloatArray] = []
     for values in (skeleton.offsets[None] if translations is None else translations, root_positions, wxyz):
@@ -276,5 +298,17 @@ def _run_kinematics(
         raise InputError(f"{shapes} do not fit {joints} joints", "Give (F, 3), (F, J, 4) and (F, J, 3)")
     # Large arrays of numpy lie in large pages, those of compiled code do not: the first write to each page costs
     positions, world = np.empty((frames, joints, 3)), np.empty((frames, joints, 4))
-    fill_world_frames(skeleton.parents, offsets, roots, turns, positions, world)
-    return positions, world
+
+    def fill(part: slice) -> bool:
+        own = offsets if len(offsets) == 1 else offsets[part]
+        return fill_world_frames(skeleton.parents, own, roots[part], turns[part], positions[part], world[part])
+
+    cores = count_cores() if frames * joints > SHARED_JOINTS else 1
+    if cores == 1:
+        return positions, world, fill(slice(None))
+    from concurrent.futures import ThreadPoolExecutor
+
+    # Frames do not depend on one another, and compiled code leaves the interpreter to others
+    with ThreadPoolExecutor(cores) as pool:
+        is_unit = all(list(pool.map(fill, split_blocks(frames, -(-frames // cores)))))
+    return positions, world, is_unit
