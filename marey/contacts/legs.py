@@ -295,8 +295,10 @@ class PlantedFeet:
         firm = spread_cone(flexion, self.settings.break_share * knee.step)
         length = measure_length(np.where(knee.is_held, firm, limited), *knee.bones)
         # A foot in the air may come lower than it was, down to the floor
-        points = self.shapes[side].points(goal.R_world_ankle, goal.R_world_toes)
-        lowest = goal.ankle[:, 1] + np.minimum(points.heel, np.minimum(points.ball, points.toe))[:, 1]
+        lowest = goal.ankle[:, 1].copy()
+        for part in split_blocks(len(lowest)):
+            points = self.shapes[side].points(goal.R_world_ankle[part], goal.R_world_toes[part])
+            lowest[part] += np.minimum(points.heel, np.minimum(points.ball, points.toe))[:, 1]
         over = np.maximum(lowest - self.floor.under(goal.ankle) - self.soles[side], 0.0)
         lower = over / np.maximum(hip[:, 1] - goal.ankle[:, 1], 1e-6)
         most_share = np.where(knee.is_held | (not self.settings.overreach), 1.0, 1.0 + lower)
