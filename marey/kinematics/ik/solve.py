@@ -422,7 +422,7 @@ def _build_result(
             status = SolveStatus.INFEASIBLE
             if outcome.stop == OUT_OF_ITERATIONS:
                 notes.append("The iterations ended before the pose was the nearest one.")
-    outside = 0.0 if violation is None else float(violation.max())
+    outside = 0.0 if violation is None else max(violation.tolist())
     if violation is not None and outside > LIMIT_TOL_RAD:
         named = name_worst_joint(body.skeleton.names, violation)
         is_advice, wxyz = isinstance(limits, AnatomicalLimits) and limits.is_advice, guess.wxyz.copy()

@@ -156,6 +156,7 @@ SOFT_ITERATIONS: Final = 60  # of each of them
 POSTURE_STIFFNESS: Final = (1e-2, 1e-3, 1e-4)
 POSTURE_ITERATIONS: Final = 60  # of each stage
 REGION_COST: Final = 1.02  # [-] of the objective: goals out of reach may be a hundredth farther away inside a region
+LOOSE_STEPS: Final = 6  # of a solve from rest; by the time of 480 solves of random poses
 NEAREST_STARTS: Final = 3  # from which no better pose is found where goals are said to be out of reach
 NEARER_M, NEARER_PART = 0.01, 0.05  # [m], [-] of the distance: poses that are nearer by less are as good
 NEAR_M: Final = 0.05  # [m] goals nearer than this are dragged, and the feet need not give way first
@@ -387,7 +388,7 @@ def solve_inside_regions(
 ) -> tuple[SolverOutcome, FloatArray] | tuple[None, None]:
     """Solve without leaving regions; the guess is as it was, and nothing returned, where goals are not met so."""
     root, wxyz = guess.root.copy(), guess.wxyz.copy()
-    found = solve_dual_pose(run, guess, None, True)
+    found = solve_dual_pose(run, guess, None, True, LOOSE_STEPS)
     violation = measure_violation(limits, guess.wxyz)
     if found.stop == REACHED and max(violation.tolist()) <= REGION_TOL_RAD:
         return found, violation
