@@ -373,8 +373,8 @@ def bind_coordinates(face: ActiveLimits, vectors: FloatArray, frames: FloatArray
 def apply_box_step(box: CoordinateBox, face: ActiveLimits, step: StepBuffers, state: IKState, trial: IKState) -> float:
     """Write the pose after a step; limited joints stay in their boxes. Return the largest change [rad] or [m]."""
     joints, largest, is_limited = state.wxyz.shape[0], 0.0, step.G.shape[0] > 0
-    is_swing, before, after = box.is_swing, box.before, box.after
-    is_moving, travel, low, high, ease, torques = face.is_moving, face.travel, face.low, face.high, step.ease, step.torques
+    is_swing, before, after, is_moving = box.is_swing, box.before, box.after, face.is_moving
+    travel, low, high, ease, torques = face.travel, face.low, face.high, step.ease, step.torques
     wxyz, world, vectors, out, new = state.wxyz, state.world, state.vectors, trial.wxyz, trial.vectors
     for c in range(3):
         trial.root[c] = state.root[c] + ease[joints] * torques[joints, c]

@@ -290,8 +290,8 @@ def fit_people(poses: FloatArray, people: IntArray, settings: PeopleSettings = P
             continue
         hanging = HANGING if name == "shoulder" else SO3.exp(np.zeros(3))
         for m, (held, movement) in enumerate(movements):
-            turns = SO3.exp(steps * np.deg2rad(movement.get(role, (0.0, 0.0, 0.0))))
-            moved[m, :, r] = PARTS[name].coordinates(turns @ SO3.exp(np.deg2rad(held.get(role, (0.0, 0.0, 0.0)))) @ hanging)
+            start, turn = (np.deg2rad(turns.get(role, (0.0, 0.0, 0.0))) for turns in (held, movement))
+            moved[m, :, r] = PARTS[name].coordinates(SO3.exp(steps * turn) @ SO3.exp(start) @ hanging)
     published = moved.reshape(-1, len(ROLES), 3)
     every = np.concatenate([poses, mirror_poses(poses)])
     who = np.concatenate([people, people])
