@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from marey.kinematics import PointTask, posing_limits, solve_ik
+from marey.io import load
+from marey.kinematics import PointTask, posing_limits, solve_ik, track
 from marey.kinematics.ik.active_set import swing_rates
 from marey.kinematics.limits.anatomy.check import swing_and_twist
 from marey.lie import SO3
 from marey.samples import jump
-from marey.skeleton import HUMAN, Pose
+from marey.skeleton import HUMAN, Pose, role_map
 
 STAND = jump(1.2)[0]
 ARM_GOALS = [
@@ -50,6 +51,21 @@ def test_a_raised_foot_and_a_squat_keep_the_trunk_upright():
     for pose in (raised, squat):
         assert trunk_turn_deg(pose) < 20.0
         assert np.linalg.norm(position(pose, "right_ankle") - position(STAND, "right_ankle")) < 1e-3
+
+
+@pytest.mark.mocap
+@pytest.mark.parametrize("name", ["104_06", "118_14"])
+def test_a_clip_posed_by_six_goals_keeps_elbows_knees_and_shoulders(mocap, name):
+    """Hands, feet, head and pelvis alone are given: a body that wrings more and more loses its elbows by 20 cm."""
+    clip = load(mocap / "cmu-bvh" / f"{name}.bvh")[::4]
+    roles, places = role_map(clip.skeleton), clip.joint_positions()
+    goals = [roles[role] for role in ("left_wrist", "right_wrist", "left_ankle", "right_ankle", "head", "pelvis")]
+    tasks = [PointTask(joint, places[:, joint]) for joint in goals]
+    found = track(clip.skeleton, tasks, rate_hz=clip.rate_hz, start=clip[0]).motion.joint_positions()
+    assert np.abs(found - places)[:, goals].max() < 1e-3
+    for role in ("elbow", "knee"):
+        middles = [roles[f"{side}_{role}"] for side in ("left", "right")]
+        assert np.linalg.norm(found - places, axis=-1)[:, middles].mean() < 0.06
 
 
 @pytest.mark.parametrize("size", [0.0, 1e-4, 0.3, 2.5])

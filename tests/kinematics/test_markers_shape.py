@@ -226,6 +226,37 @@ def test_mass_and_stature_come_from_a_file_beside_the_capture(tmp_path):
     assert find_subject(folder / "a.trc").mass_kg == 80.3
 
 
+def test_a_flexed_forearm_that_pronates_does_not_bend_sideways():
+    """Without a marker on the inner elbow the hinge alone tells how the upper arm is turned about its length."""
+    wxyz = np.tile((1.0, 0.0, 0.0, 0.0), (6, HUMAN.num_joints, 1))
+    for side, sign in (("left", 1.0), ("right", -1.0)):
+        bend, twist = SO3.exp([0.0, -1.6 * sign, 0.0]), SO3.exp(np.linspace(0.2, 1.0, 6)[:, None] * [1.0, 0.0, 0.0])
+        wxyz[:, HUMAN.index(f"{side}_elbow")] = (bend @ twist).wxyz
+        wxyz[:, HUMAN.index(f"{side}_shoulder")] = SO3.exp([0.0, 0.0, -1.2 * sign]).wxyz
+    markers = put_markers(Motion(HUMAN, 30.0, np.zeros((6, 3)), SO3(wxyz)), noise_m=0.0)
+    kept = [m for m, name in enumerate(markers.names) if "ElbowMedial" not in name]
+    markers = Markers(tuple(markers.names[m] for m in kept), 30.0, markers.positions[:, kept], markers.valid[:, kept])
+    elbows = fit_markers(markers).motion.rotations[:, [HUMAN.index("left_elbow"), HUMAN.index("right_elbow")]]
+    swing, _ = elbows.swing_twist([1.0, 0.0, 0.0])
+    assert np.degrees(np.abs(swing.log()[..., 2])).max() < 6.0
+
+
+@pytest.mark.parametrize(("name", "site"), [("R_Sternum", "R.Clavicle"), ("LCLAV", "L.Clavicle"), ("STRN", "STRN")])
+def test_one_of_two_markers_on_the_sternum_is_the_end_of_a_clavicle(name, site):
+    assert parse_marker_name(name) == site
+
+
+@pytest.mark.real
+def test_a_trunk_with_markers_at_both_clavicles_stands_upright(real):
+    """Read as the lower end of the sternum, they would lean the thorax back by 20 degrees and pull the collars on."""
+    fit = fit_markers(
+        load_markers(real / "addbiomechanics" / "Uhlrich2022OpenCap" / "subject2" / "DJ1" / "markers.trc")
+    )
+    collars = fit.motion.rotations[:, [HUMAN.index("left_collar"), HUMAN.index("right_collar")]]
+    assert np.degrees(np.median(np.abs(collars.log()[..., 1]))) < 12.0
+    assert np.degrees(np.median(fit.motion.rotations[:, HUMAN.index("spine3")].log()[:, 0])) > -10.0
+
+
 @pytest.mark.real
 def test_knees_of_a_drop_jump_do_not_bend_backwards(real):
     """Straight legs in flight: the markers alone would bend them backwards by 10 to 17 degrees."""

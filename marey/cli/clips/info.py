@@ -119,6 +119,7 @@ def describe_motion(motion: Motion) -> dict[str, Any]:
     source = motion.source
     anatomy = assess_motion(motion)
     pelvis = anatomy.pelvis if anatomy.is_human else None
+    heights = motion.skeleton.rest_positions()[:, 1]
     layout: Mapping[str, Any] = {} if source is None else source.layout
     return {
         "file": "" if source is None else source.path,
@@ -129,7 +130,8 @@ def describe_motion(motion: Motion) -> dict[str, Any]:
         "num_frames": motion.num_frames,
         "rate_hz": motion.rate_hz,
         "duration_s": motion.duration_s,
-        "height_m": standing_height(motion.skeleton),
+        # An animal does not stand upright in a T-pose: its height is that of the rest pose
+        "height_m": standing_height(motion.skeleton) if anatomy.is_human else float(heights.max() - heights.min()),
         "mean_speed_mps": mean_speed(motion),
         "unit": "m" if source is None else source.unit,
         "metres_per_unit": 1.0 if source is None else source.metres_per_unit,

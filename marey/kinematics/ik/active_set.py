@@ -373,7 +373,7 @@ def bind_coordinates(face: ActiveLimits, vectors: FloatArray, frames: FloatArray
 def apply_box_step(box: CoordinateBox, face: ActiveLimits, step: StepBuffers, state: IKState, trial: IKState) -> float:
     """Write the pose after a step; limited joints stay in their boxes. Return the largest change [rad] or [m]."""
     joints, largest, is_limited = state.wxyz.shape[0], 0.0, step.G.shape[0] > 0
-    boxed, is_swing, before, after = box.boxed, box.is_swing, box.before, box.after
+    is_swing, before, after, is_moving = box.is_swing, box.before, box.after, face.is_moving
     travel, low, high, ease, torques = face.travel, face.low, face.high, step.ease, step.torques
     wxyz, world, vectors, out, new = state.wxyz, state.world, state.vectors, trial.wxyz, trial.vectors
     for c in range(3):
@@ -382,7 +382,7 @@ def apply_box_step(box: CoordinateBox, face: ActiveLimits, step: StepBuffers, st
     for j in range(joints):
         r = (wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3])
         x, y, z = ease[j] * torques[j, 0], ease[j] * torques[j, 1], ease[j] * torques[j, 2]
-        if is_limited and boxed[j]:
+        if is_limited and is_moving[j]:
             # Coordinates, inside their box and where they are unique
             old = (vectors[j, 0], vectors[j, 1], vectors[j, 2])
             v = (
@@ -400,7 +400,11 @@ def apply_box_step(box: CoordinateBox, face: ActiveLimits, step: StepBuffers, st
                 r = pose_swing(p, q, v)
             elif change > 0.0:
                 r = exp(v)
-        elif x != 0.0 or y != 0.0 or z != 0.0:
+            out[j, 0], out[j, 1], out[j, 2], out[j, 3] = r
+            continue
+        for c in range(3):
+            new[j, c] = vectors[j, c]
+        if x != 0.0 or y != 0.0 or z != 0.0:
             # g <- g exp(delta), with the turn in the joint's own axes
             turn = unrotate((world[j, 0], world[j, 1], world[j, 2], world[j, 3]), (x, y, z))
             largest = max(largest, abs(turn[0]), abs(turn[1]), abs(turn[2]))

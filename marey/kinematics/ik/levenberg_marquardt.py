@@ -85,6 +85,7 @@ MIN_DAMPING, MAX_DAMPING = 1e-9, 1e9  # of dual steps
 MIN_DENSE_DAMPING, MAX_DENSE_DAMPING = 1e-12, 1e12
 STALL_WINDOW = 20  # iterations in which the objective has to fall by a part, or nothing more is to be expected
 STALL_DECREASE, STALL_DECREASE_OPTIMUM = 2e-3, 1e-7  # [-] that part: goals alone; springs, whose optimum is asked for
+LOOSE_PART = 0.03  # [-] of the objective at the start: the loose steps have done their part
 ALLOWED_RAD = 1e-6  # [rad] a pose of a model is inside the limits to this
 
 REGION_TOL_RAD = 1e-3  # [rad] a pose is inside coupled regions to this: their tables have steps of 0.01 rad
@@ -105,6 +106,7 @@ class DualStep(NamedTuple):
 
     start_damping: float  # first damping, as a part of the objective
     keeps_regions: bool  # coordinates stay in the regions of the box, too
+    loose_steps: int = 0  # most of the first steps without the box, after which the pose is brought inside
 
 
 class DenseStep(NamedTuple):
@@ -145,17 +147,27 @@ def solve_dual_steps(
         new_active_limits(layout, limited),
     )
     flat, stalled = (GRADIENT_TOL, STALL_DECREASE_OPTIMUM) if seek_optimum else (LOOSE_GRADIENT_TOL, STALL_DECREASE)
-    project_start(layout, bounds, dual, face, trial)
+    # Most of the way to goals far away takes a third of the time without the box, and need not be inside
+    is_loose = dual.loose_steps > 0 and limited > 0 and not seek_optimum and stop.max_iterations > dual.loose_steps
+    moving = face.is_moving.copy()
+    if is_loose:
+        face.is_moving[:] = False
+    else:
+        project_start(layout, bounds, dual, face, trial)
     cost, bent, damping, gradient, before, won, change, expected = np.inf, 0.0, 0.0, 0.0, np.inf, 0.0, 0.0, 0.0
     status, iteration, evaluations, accepted, rejected = OUT_OF_ITERATIONS, 0, 0, 0, 0
     is_drawn, is_moved, is_settled = has_springs(layout.springs), False, False
 
     # Each of the large steps stands here once: the compiler copies it to wherever it is called
     while True:
+        if is_loose and (iteration >= dual.loose_steps or cost < LOOSE_PART * before):
+            project_start(layout, bounds, dual, face, trial)
+            face.is_moving[:], is_loose, is_settled, cost = moving, False, False, np.inf
         new_cost, new_bent = evaluate_parts(layout, goals, trial)
         evaluations += 0 if is_moved else 1
-        is_new = is_moved or iteration == 0 or new_cost < cost
-        if iteration == 0:
+        is_first = cost == np.inf
+        is_new = is_moved or is_first or new_cost < cost
+        if is_first:
             damping, before = dual.start_damping * new_cost, new_cost
         elif not is_new:
             # A step that wins nothing is tried again with more damping
@@ -168,28 +180,29 @@ def solve_dual_steps(
             away = 2.0 * won / max(cost - expected, 1e-300) - 1.0
             damping *= max(0.1, 1.0 - away * away * away)
             # Borders of regions move with the other coordinates, and the pose with them
-            is_moved = dual.keeps_regions and narrow_to_regions(layout.box, face, trial)
+            is_moved = dual.keeps_regions and not is_loose and narrow_to_regions(layout.box, face, trial)
             if is_moved:
                 continue
         if is_new:
             state, trial = trial, state
             cost, bent, is_moved = new_cost, new_bent, False
-            if iteration > 0:
+            if not is_first:
                 accepted = write_history(history, accepted, (cost, gradient, damping, change))
                 is_settled = won < MIN_DECREASE * cost and change < MIN_STEP
-            if not seek_optimum and is_all_reached(tolerances, goals.active, state.errors):
+            if not (seek_optimum or is_loose) and is_all_reached(tolerances, goals.active, state.errors):
                 break
 
         # How the blocks move; does any step lead down?
         is_last = iteration >= stop.max_iterations
         if is_new or is_settled or is_last:
             linearise(layout, goals, state, rows)
-            if limited > 0 or seek_optimum or is_settled or is_last or iteration >= MAX_REJECTED_STEPS:
+            is_limited = limited > 0 and not is_loose
+            if is_limited or seek_optimum or is_settled or is_last or iteration >= MAX_REJECTED_STEPS:
                 compute_descent(layout, state, rows, step.slopes)
                 if bounds is None:
                     gradient = release_coordinates(layout, state, step.slopes, face)
                     is_settled |= gradient < flat * (1.0 + cost)
-        if is_settled or is_last:
+        if (is_settled or is_last) and not is_loose:
             status = STATIONARY if is_settled else OUT_OF_ITERATIONS
             break
         iteration += 1

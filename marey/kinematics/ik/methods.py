@@ -77,11 +77,11 @@ def select_bounds(problem: IKProblem) -> Bounds | None:
 
 
 def solve_dual_pose(
-    run: SolverInputs, guess: Guess, bounds: Bounds | None, keeps_regions: bool = False
+    run: SolverInputs, guess: Guess, bounds: Bounds | None, keeps_regions: bool = False, loose_steps: int = 0
 ) -> SolverOutcome:
     """Solve one pose in the full space, under the boxes of the problem, and their regions, or under other limits."""
     count = min(run.max_iterations, REGION_ITERATIONS) if keeps_regions else run.max_iterations
-    goals, dual, seek = (run.targets, run.active), (START_DAMPING, keeps_regions), run.problem.seek_optimum
+    goals, dual, seek = (run.targets, run.active), (START_DAMPING, keeps_regions, loose_steps), run.problem.seek_optimum
     head = (run.problem.fields, bounds, goals)
     pose = (guess.root, guess.wxyz, guess.x, run.errors)
     if is_interpreted(solve_pose, *head, pose, (count, seek), dual, run.history) and count > INTERPRETED_ITERATIONS:

@@ -154,12 +154,12 @@ def solve_full_clip(
         frame = Goals(goals.targets[f], goals.active[f])
         status, spent, _, cost, gradient, _ = solve_dual_steps(layout, bounds, dual, frame, pose, stop, history)
 
-        # Another branch of answers is taken if it reaches all goals, or has less than half of the objective
-        # Goals may be met by a pose whose springs are not at rest yet: it stays on its branch
-        if status != REACHED and pace.middle.shape[0] > 0 and not evaluate_goals(layout, frame, pose)[1]:
+        # Another branch of answers is taken if it reaches all goals, or has less than half of the objective: springs
+        # far from rest are a wrung trunk. Goals that are met stay met
+        if status != REACHED and pace.middle.shape[0] > 0:
             wait -= 1
             if wait <= 0:
-                first = cost
+                first, is_met = cost, evaluate_goals(layout, frame, pose)[1]
                 for part in NUDGE_FRACTIONS:
                     other.root[:], other.wxyz[:] = last.root, last.wxyz
                     # Joints that no goal moves stay as they are
@@ -168,7 +168,8 @@ def solve_full_clip(
                             interpolate_rotation(last.wxyz, pace.middle, chain[n], part, other.wxyz)
                     found = solve_dual_steps(layout, bounds, dual, frame, other, stop, history)
                     spent += found[1]
-                    if found[0] == REACHED or found[3] < MIN_IMPROVEMENT * cost:
+                    is_better = found[3] < MIN_IMPROVEMENT * cost
+                    if found[0] == REACHED or (is_better and (not is_met or evaluate_goals(layout, frame, other)[1])):
                         status, cost, gradient = found[0], found[3], found[4]
                         pose.root[:], pose.wxyz[:], pose.errors[:] = other.root, other.wxyz, other.errors
                     if found[0] == REACHED:

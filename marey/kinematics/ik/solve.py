@@ -14,15 +14,17 @@ from marey.kinematics.ik.joint_types import JointType, TypedBody, solve_typed
 from marey.kinematics.ik.levenberg_marquardt import REGION_TOL_RAD
 from marey.kinematics.ik.methods import find_method
 from marey.kinematics.ik.posing.attempts import (
+    FAR_TURN_RAD,
     HELD_RAD,
     NO_HISTORY,
     accept_nearest,
     build_solver_inputs,
     compile_tasks,
+    find_nearest,
     is_beyond_reach,
-    is_nearest,
     keep_regions,
     measure_blocks,
+    measure_turns,
     measure_violation,
     name_worst_joint,
     read_status,
@@ -31,7 +33,7 @@ from marey.kinematics.ik.posing.attempts import (
     solve_nearest_posture,
     solve_with_restarts,
 )
-from marey.kinematics.ik.posing.continuation import BranchEnd, follow_branch, measure_turns, solve_clamped
+from marey.kinematics.ik.posing.continuation import BranchEnd, follow_branch, solve_clamped
 from marey.kinematics.ik.posing.starts import (
     FAR_REACHES,
     MAX_SIGMA,
@@ -65,7 +67,6 @@ from marey.skeleton import Pose, Skeleton
 
 METHODS_WITHOUT_STOP: Final = ("pseudo-inverse", "dls", "jacobian-transpose")  # they do not notice that nothing is won
 RESTARTS: Final = 6  # starts to try after the first, when none was given
-FAR_TURN_RAD: Final = 0.2  # [rad] more than this for a centimetre of a goal is a flip (Engell-Nørregård, check 13)
 LIMIT_TOL_RAD: Final = 1e-6  # [rad] a pose inside the limits to this keeps them
 MODEL_LIMITS_CONFLICT: Final = (
     "The model and the limits disagree: no pose of the model near the goals is inside the limits, so this is the "
@@ -292,8 +293,8 @@ def solve_ik(
         curved = limits if advice is None and body.model is None and problem.bounds is not None else None
         if curved is not None and is_plain and is_stalled and method == "projected-lm":
             status = read_status(False, outcome.stop, outcome.objective, outcome.gradient)
-            is_found = status is SolveStatus.STALLED and is_nearest(run, outcome, body, curved)
-            outcome = outcome._replace(is_nearest=is_found)
+            if status is SolveStatus.STALLED:
+                outcome, violation = find_nearest(run, guess, outcome, body, curved, first), None
     else:
         # No goals: the nearest pose that keeps all limits, regions too
         outcome = SolverOutcome(REACHED, 0, 0, 0.0, 0.0)
@@ -422,7 +423,7 @@ def _build_result(
             status = SolveStatus.INFEASIBLE
             if outcome.stop == OUT_OF_ITERATIONS:
                 notes.append("The iterations ended before the pose was the nearest one.")
-    outside = 0.0 if violation is None else float(violation.max())
+    outside = 0.0 if violation is None else max(violation.tolist())
     if violation is not None and outside > LIMIT_TOL_RAD:
         named = name_worst_joint(body.skeleton.names, violation)
         is_advice, wxyz = isinstance(limits, AnatomicalLimits) and limits.is_advice, guess.wxyz.copy()

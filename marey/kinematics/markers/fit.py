@@ -8,7 +8,7 @@ least-squares problem on the posed frames; the two take turns.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -472,7 +472,7 @@ def _follow_paths(
     paths = paths / np.linalg.norm(paths, axis=-1, keepdims=True)
     spread = np.minimum(prior.spread, PATH_RAD)
     spread[trunk], spread[0] = np.minimum(spread[trunk], TRUNK_RAD), prior.spread[0]
-    near = StandingPrior(SO3(paths), spread, prior.flexion)
+    near = replace(prior, neutral=SO3(paths), spread=spread)
     return solve_marker_poses(body, data, poses, near, steps=4, weights=np.ones(len(data.joints)))
 
 

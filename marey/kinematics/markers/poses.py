@@ -48,25 +48,40 @@ class StandingPrior:
     neutral: SO3  # batch (J,), or (F, J) where each frame has its own
     spread: FloatArray  # (J, 3) [rad] along the axes of each joint
     flexion: FloatArray  # (J, 3) unit axes of hinges, about which they flex; zero for other joints
+    hinges: IntArray  # (H,) knees and elbows
+    bones: FloatArray  # (H, 3) unit axes of the bones below them, about which a shank or a forearm twists
 
     @classmethod
     def standing(cls, skeleton: Skeleton) -> StandingPrior:
         """A person who stands with the arms down, for a template whose rest is a T-pose."""
         roles = role_map(skeleton)
         vectors, spread = np.zeros((skeleton.num_joints, 3)), np.full((skeleton.num_joints, 3), 0.3)
-        flexion = np.zeros((skeleton.num_joints, 3))
+        flexion, bones = np.zeros((skeleton.num_joints, 3)), dict[int, tuple[float, float, float]]()
         for role, (turn, width) in _NEUTRAL.items():
             # The mirror image of a rotation vector keeps its x and turns the rest round
             for name, sign in ((role, 1.0), (role.replace("left_", "right_"), -1.0 if "left_" in role else 1.0)):
                 if name in roles:
                     vectors[roles[name]] = np.array(turn) * [1.0, sign, sign]
                     spread[roles[name]] = width
-        for role, axis in (("knee", (1.0, 0.0, 0.0)), ("elbow", (0.0, -1.0, 0.0))):
+        for role, axis, bone in (
+            ("knee", (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)),
+            ("elbow", (0.0, -1.0, 0.0), (1.0, 0.0, 0.0)),
+        ):
             for side, sign in (("left", 1.0), ("right", -1.0)):
                 if f"{side}_{role}" in roles:
-                    flexion[roles[f"{side}_{role}"]] = np.array(axis) * [1.0, sign, sign]
+                    joint = roles[f"{side}_{role}"]
+                    flexion[joint], bones[joint] = np.array(axis) * [1.0, sign, sign], bone
         spread[0] = 1e3  # the root turns freely
-        return cls(SO3.exp(vectors), spread, flexion)
+        hinges = np.array(list(bones), dtype=np.int64)
+        return cls(SO3.exp(vectors), spread, flexion, hinges, np.array(list(bones.values())).reshape(-1, 3))
+
+    def read_hinges(self, rotations: SO3) -> tuple[FloatArray, SO3]:
+        """Swing plus twist ``(..., H, 3)`` [rad] of knees and elbows, and the twist.
+
+        A flexed elbow that pronates has no side swing, but its rotation vector has a component along that axis.
+        """
+        swing, twist = rotations[..., self.hinges].swing_twist(self.bones)
+        return swing.log() + twist.log(), twist
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,7 +125,7 @@ def solve_marker_poses(
 
     with Cauchy's :math:`\rho`, by Gauss-Newton steps on :math:`R_j \leftarrow R_j \exp(\delta_j)`; the derivative of a
     place is :math:`R_j e_a \times (x - x_j)` for every joint above it. The last sum keeps knees and elbows from bending
-    backwards about their axes :math:`a_h`.
+    backwards about their axes :math:`a_h`. Their logarithms are those of swing and twist, each on its own.
 
     Args:
         body: the skeleton that is posed.
@@ -125,9 +140,8 @@ def solve_marker_poses(
     above = ancestors(body)[data.joints]
     used = np.flatnonzero(above.any(axis=0))
     idle = np.setdiff1d(np.arange(body.num_joints), used)
-    spring = (prior.spread[used] ** -2).ravel()
-    flexion = prior.flexion[used]
-    is_hinge = flexion.any(axis=-1, keepdims=True)
+    is_used = np.isin(prior.hinges, used)
+    hinges, flexion = np.searchsorted(used, prior.hinges[is_used]), prior.flexion[prior.hinges[is_used]]
     roots, wxyz = start.roots.copy(), start.rotations.wxyz.copy()
     neutral = np.broadcast_to(prior.neutral.wxyz, wxyz.shape)
     wxyz[:, idle] = neutral[:, idle]
@@ -144,9 +158,12 @@ def solve_marker_poses(
             square = (residual**2).sum(axis=-1) / far_m**2
             turn = (SO3(neutral[rows][:, used]).inverse() @ SO3(q[:, used])).log()
             cost = (weights * np.log1p(square)).sum(axis=1) * (far_m / NOISE_M) ** 2
+            bent, twist = prior.read_hinges(SO3(q))
+            turn[:, hinges] = (bent - prior.read_hinges(SO3(neutral[rows]))[0])[:, is_used]
             cost += ((turn / prior.spread[used]) ** 2).sum(axis=(1, 2))
-            bend = (SO3(q[:, used]).log() * flexion).sum(axis=-1, keepdims=True)
-            back = np.where(is_hinge, np.minimum(bend + STRAIGHT_RAD, 0.0), 0.0) * flexion / HINGE_RAD**2
+            # What goes backwards, along the axis of flexion
+            bend = (bent[:, is_used] * flexion).sum(axis=-1, keepdims=True)
+            back = np.minimum(bend + STRAIGHT_RAD, 0.0) * flexion / HINGE_RAD**2
             cost += HINGE_RAD**2 * (back**2).sum(axis=(1, 2))
             # A frame that a step made worse goes on from there with more damping; its best pose is kept for the end
             worse = cost > last
@@ -159,11 +176,17 @@ def solve_marker_poses(
                 sites, positions[:, used], SO3(frames.wxyz[:, used]).matrix(), above[:, used], residual, trust
             )
             diagonal = np.arange(3, 3 + 3 * len(used))
-            normal[:, diagonal, diagonal] += spring + damping[:, None] * (normal[:, diagonal, diagonal] + 1.0)
+            normal[:, diagonal, diagonal] += damping[:, None] * (normal[:, diagonal, diagonal] + 1.0)
             normal[:, :3, :3] += 1e-6 * np.eye(3)
-            stop = ((back != 0.0) / HINGE_RAD**2).reshape(len(back), -1)
-            normal[:, diagonal, diagonal] += stop
-            gradient[:, 3:] -= spring * turn.reshape(len(turn), -1) + back.reshape(len(back), -1)
+            # Springs and stops of hinges act along the axes before the twist, T^T K T in those of the joint
+            stiffness = np.tile(prior.spread[used] ** -2, (len(x), 1, 1))
+            pull, axes = stiffness * turn, np.tile(np.eye(3), (len(x), len(used), 1, 1))
+            stiffness[:, hinges] += (back != 0.0) / HINGE_RAD**2
+            pull[:, hinges] += back
+            axes[:, hinges] = twist[:, is_used].matrix()
+            block = diagonal.reshape(-1, 3)
+            normal[:, block[:, :, None], block[:, None, :]] += np.swapaxes(axes, 2, 3) @ (stiffness[..., None] * axes)
+            gradient[:, 3:] -= (np.swapaxes(axes, 2, 3) @ pull[..., None]).reshape(len(x), -1)
             kept = np.where(worse[:, None], kept[0], x), np.where(worse[:, None, None], kept[1], q)
             last = np.minimum(cost, last)
             move = np.linalg.solve(normal, gradient[..., None])[..., 0]

@@ -40,7 +40,7 @@ _LEFT: Final[Mapping[str, SitePosition]] = {  # of the left side; the right one 
     "Shoulder": ("collar", (0.108, 0.850, -0.008)),
     "Clavicle": ("spine3", (0.014, 0.810, 0.035)),
     "Biceps": ("shoulder", (0.200, 0.818, 0.018)),
-    "Elbow": ("shoulder", (0.300, 0.818, -0.032)),
+    "Elbow": ("shoulder", (0.300, 0.838, -0.010)),
     "Forearm": ("elbow", (0.370, 0.818, -0.015)),
     "Wrist": ("elbow", (0.442, 0.818, -0.025)),
     "Knee": ("hip", (0.082, 0.288, 0.004)),
@@ -67,7 +67,7 @@ _LEFT: Final[Mapping[str, SitePosition]] = {  # of the left side; the right one 
     "Scapula": ("spine3", (0.045, 0.780, -0.065)),
     "FrontShoulder": ("spine3", (0.100, 0.805, 0.035)),
     "BackShoulder": ("spine3", (0.095, 0.805, -0.055)),
-    "ElbowMedial": ("shoulder", (0.300, 0.818, 0.025)),
+    "ElbowMedial": ("shoulder", (0.300, 0.798, -0.010)),
     "WristRadius": ("elbow", (0.442, 0.818, 0.015)),
     "WristUlna": ("elbow", (0.442, 0.818, -0.035)),
     "Hand": ("wrist", (0.500, 0.826, -0.010)),
@@ -189,6 +189,8 @@ def parse_marker_name(name: str) -> str | None:
         site = _STEMS.get(plain) or _STEMS.get(re.sub(r"\d+$", "", plain))
         if site is None:
             continue
+        # One of two markers on the sternum lies at the end of a clavicle
+        site = "Clavicle" if side and site in ("CLAV", "STRN") else site
         if side and site in _LEFT:
             return f"{side}.{site}"
         if site in _MIDDLE:

@@ -156,7 +156,10 @@ SOFT_ITERATIONS: Final = 60  # of each of them
 POSTURE_STIFFNESS: Final = (1e-2, 1e-3, 1e-4)
 POSTURE_ITERATIONS: Final = 60  # of each stage
 REGION_COST: Final = 1.02  # [-] of the objective: goals out of reach may be a hundredth farther away inside a region
-NEAREST_STARTS: Final = 3  # from which no better pose is found where goals are said to be out of reach
+LOOSE_STEPS: Final = 6  # of a solve from rest; by the time of 480 solves of random poses
+NEAREST_STARTS: Final = 3  # in a row from which no better pose is found where goals are said to be out of reach
+MOST_STARTS: Final = 12  # of them and of those that found a better one
+FAR_TURN_RAD: Final = 0.2  # [rad] more than this for a centimetre of a goal is a flip (Engell-Nørregård, check 13)
 NEARER_M, NEARER_PART = 0.01, 0.05  # [m], [-] of the distance: poses that are nearer by less are as good
 NEAR_M: Final = 0.05  # [m] goals nearer than this are dragged, and the feet need not give way first
 CACHE_SIZE: Final = 64  # sets of tasks whose arrays are kept
@@ -336,19 +339,42 @@ def solve_nearest_posture(run: SolverInputs, guess: Guess) -> SolverOutcome | No
     return found._replace(iterations=spent + found.iterations, evaluations=tries + found.evaluations)
 
 
-def is_nearest(run: SolverInputs, outcome: SolverOutcome, body: PosedBody, limits: JointLimits) -> bool:
-    """Tell whether descents from other starts end no nearer to the goals than the pose of an outcome.
+def find_nearest(
+    run: SolverInputs, guess: Guess, outcome: SolverOutcome, body: PosedBody, limits: JointLimits, first: Guess | None
+) -> SolverOutcome:
+    """Descend from other starts while one ends nearer to goals that are missed; overwrite the guess by that pose.
 
     On curved sides of cones and fields steps get short long before the gradient is small, which therefore does not tell
-    a goal that is out of reach. Nearer is by a centimetre, and by a twentieth of the distance.
+    a goal that is out of reach: ``NEAREST_STARTS`` in a row that end no nearer do. Nearer is by a centimetre, and by a
+    twentieth of the distance. A pose on another branch than ``first`` is not taken, and ends the search.
     """
-    missing = sqrt(outcome.objective)
-    for other in generate_restarts(run, body, limits, NEAREST_STARTS):
+    nothing, most = 0, np.inf
+    if first is not None:
+        away = measure_blocks(run.problem, run.targets[None], run.active[None], first.root[None], first.wxyz[None])
+        most = 100.0 * FAR_TURN_RAD * float(away.sizes.max())
+    for other in generate_restarts(run, body, limits, MOST_STARTS):
         trial = run._replace(errors=run.errors.copy(), history=NO_HISTORY)
-        found = sqrt(_solve_with_pins(trial, other, "projected-lm", limits).objective)
-        if missing - found > max(NEARER_M, NEARER_PART * missing):
-            return False
-    return True
+        found = _solve_with_pins(trial, other, "projected-lm", limits)
+        missing = sqrt(outcome.objective)
+        if missing - sqrt(found.objective) <= max(NEARER_M, NEARER_PART * missing):
+            nothing += 1
+            if nothing == NEAREST_STARTS:
+                return outcome._replace(is_nearest=True)
+            continue
+        if first is not None and float(measure_turns(first, other).max()) > most:
+            return outcome
+        guess.assign(other)
+        run.errors[:] = trial.errors
+        nothing, spent, tries = 0, outcome.iterations + found.iterations, outcome.evaluations + found.evaluations
+        outcome = found._replace(iterations=spent, evaluations=tries)
+        if outcome.stop == REACHED:
+            break
+    return outcome
+
+
+def measure_turns(first: Guess, second: Guess) -> FloatArray:
+    """Turn of each joint between two poses ``(J,)`` [rad]."""
+    return 2.0 * np.arccos(np.minimum(np.abs((first.wxyz * second.wxyz).sum(axis=1)), 1.0))
 
 
 def accept_nearest(run: SolverInputs, guess: Guess, outcome: SolverOutcome) -> SolverOutcome:
@@ -387,7 +413,7 @@ def solve_inside_regions(
 ) -> tuple[SolverOutcome, FloatArray] | tuple[None, None]:
     """Solve without leaving regions; the guess is as it was, and nothing returned, where goals are not met so."""
     root, wxyz = guess.root.copy(), guess.wxyz.copy()
-    found = solve_dual_pose(run, guess, None, True)
+    found = solve_dual_pose(run, guess, None, True, LOOSE_STEPS)
     violation = measure_violation(limits, guess.wxyz)
     if found.stop == REACHED and max(violation.tolist()) <= REGION_TOL_RAD:
         return found, violation

@@ -24,7 +24,7 @@ from marey.kinematics.ik.methods import (
     solve_projected_lm,
 )
 from marey.kinematics.ik.pace import MIN_JOINT_STEP_RAD, ClipSolution, limit_pose_step, solve_full_clip
-from marey.kinematics.ik.posing.attempts import measure_blocks, solve_with_restarts
+from marey.kinematics.ik.posing.attempts import measure_blocks, measure_turns, solve_with_restarts
 from marey.kinematics.ik.posing.starts import PosedBody
 from marey.kinematics.ik.problem import Guess, SolverInputs, SolverOutcome
 from marey.kinematics.ik.state import (
@@ -196,11 +196,6 @@ def limit_turn(rate: float, way_m: float) -> float:
     A pose that was held back is a little behind its goals, whose last step is not known: it may not make up at once.
     """
     return rate * max(min(way_m, 0.01), 0.5 * way_m) + MIN_JOINT_STEP_RAD
-
-
-def measure_turns(first: Guess, second: Guess) -> FloatArray:
-    """Turn of each joint between two poses ``(J,)`` [rad]."""
-    return 2.0 * np.arccos(np.minimum(np.abs((first.wxyz * second.wxyz).sum(axis=1)), 1.0))
 
 
 def _norm(vectors: FloatArray) -> FloatArray:

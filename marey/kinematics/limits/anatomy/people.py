@@ -133,6 +133,18 @@ MOVEMENTS: Final = (
     {"neck": (0.0, 0.0, 23.0), "head": (0.0, 0.0, 22.0)},
     {"neck": (0.0, 35.0, 0.0), "head": (0.0, 35.0, 0.0)},
 )
+# The same from another pose than standing: elbows bend with raised arms too, where rotation is measured
+FORWARD: Final = {f"{side}_shoulder": (-90.0, 0.0, 0.0) for side in ("left", "right")}
+SIDEWAYS: Final = {f"{side}_shoulder": (0.0, 0.0, 82.0) for side in ("left", "right")}
+RAISED_MOVEMENTS: Final = tuple(
+    (raised, {f"{side}_elbow": (0.0, -150.0, 0.0) for side in ("left", "right")}) for raised in (FORWARD, SIDEWAYS)
+) + tuple(
+    (
+        SIDEWAYS | {f"{side}_elbow": (0.0, -90.0, 0.0) for side in ("left", "right")},
+        {f"{side}_shoulder": (turn, 0.0, 0.0) for side in ("left", "right")},
+    )
+    for turn in (-90.0, 70.0)
+)
 
 
 Axis = tuple[str, int]  # role, left for paired ones, and coordinate: 0 flexion, 1 side swing, 2 twist
@@ -270,17 +282,16 @@ def fit_people(poses: FloatArray, people: IntArray, settings: PeopleSettings = P
     # A standing body that makes each of the published movements [AAOS1965]_; shoulders and forearms are measured
     # from hanging arms
     steps = np.linspace(0.0, 1.0, 60)[:, None]
-    moved = np.zeros((len(MOVEMENTS), 60, len(ROLES), 3))
+    movements = [*((dict[str, tuple[float, float, float]](), moved) for moved in MOVEMENTS), *RAISED_MOVEMENTS]
+    moved = np.zeros((len(movements), 60, len(ROLES), 3))
     for r, role in enumerate(ROLES):
         name = role.removeprefix("left_").removeprefix("right_")
         if name not in PARTS:
             continue
         hanging = HANGING if name == "shoulder" else SO3.exp(np.zeros(3))
-        moved[:, :, r] = PARTS[name].coordinates(hanging)
-        for m, movement in enumerate(MOVEMENTS):
-            if role in movement:
-                turns = SO3.exp(steps * np.deg2rad(movement[role]))
-                moved[m, :, r] = PARTS[name].coordinates(turns @ hanging)
+        for m, (held, movement) in enumerate(movements):
+            start, turn = (np.deg2rad(turns.get(role, (0.0, 0.0, 0.0))) for turns in (held, movement))
+            moved[m, :, r] = PARTS[name].coordinates(SO3.exp(steps * turn) @ SO3.exp(start) @ hanging)
     published = moved.reshape(-1, len(ROLES), 3)
     every = np.concatenate([poses, mirror_poses(poses)])
     who = np.concatenate([people, people])
