@@ -24,6 +24,8 @@ from marey.locomotion.model.synthesis import (
     RATE_AT,
     RUN_AT,
     S_N,
+    SWAY_AT,
+    SWAY_POWER,
     TURN_AT,
     X_AT,
     Z_AT,
@@ -189,17 +191,28 @@ def integrate_clock(
 def write_placement(
     gaits: GaitArrays, build: BodyArrays, state: FloatArray, values: FloatArray, out: FloatArray
 ) -> None:
-    """Placing ``(15,)`` of a body with these parameters; its posture has a speed of its own."""
+    r"""Placing ``(16,)`` of a body with these parameters; its posture has a speed of its own.
+
+    Who steps faster than the gait of this posture, at the cadence :math:`f` in place of :math:`f_0`, sways less far
+    aside, :math:`(f_0/f)^5` times: with the square of it the soles would press as far from the centre of mass as in
+    that gait, and feet that go round a curve leave less room.
+    """
     out[S_N] = max(values[POSTURE], 0.0) ** (1.0 / gaits.power)
     out[RUN_AT], out[PHASE_AT] = values[RUN], state[PHASE]
     out[X_AT], out[Z_AT], out[HEADING_AT] = state[X], state[Z], state[HEADING]
     out[LEG_AT], out[BANK_AT], out[PITCH_AT] = values[LEG], values[BANK], values[PITCH]
-    # How a runner bounces, and who turns sways
-    out[BOUNCE_AT], out[RATE_AT], out[TURN_AT] = 0.0, 0.0, values[TURN]
+    out[BOUNCE_AT], out[RATE_AT], out[TURN_AT], out[SWAY_AT] = 0.0, 0.0, values[TURN], 1.0
     for k in range(values.shape[0] - STYLES):
         out[BOUNCE_AT] += values[STYLES + k] * gait_weight(gaits, k, 1, values[RUN])
-    if out[BOUNCE_AT] > 0.0 or values[TURN] != 0.0:
-        out[RATE_AT], events = cycle_rate(gaits, build, values), np.empty(8)
+    if out[BOUNCE_AT] > 0.0 or values[HASTE] > 0.0:
+        out[RATE_AT] = cycle_rate(gaits, build, values)
+    if values[HASTE] > 0.0 and out[RATE_AT] > 0.0:
+        scale = sqrt(build.own_leg / values[LEG]) if build.froude else 1.0
+        own = evaluate_cadence(gaits, out[S_N], values[RUN], values[STYLES:]) * scale
+        out[SWAY_AT] = min(1.0, own / out[RATE_AT]) ** SWAY_POWER
+    # How a runner bounces
+    if out[BOUNCE_AT] > 0.0:
+        events = np.empty(8)
         speed = foot_speed(values)
         s_n = normalise_speed(speed, values[LEG], build.own_leg, build.froude)
         evaluate_foot_events(gaits, s_n, values[RUN], values[STYLES:], events)
