@@ -54,8 +54,9 @@ from marey.locomotion.planning.parameters import (
 )
 
 NOW, KNOT, PIECE, PHASE, X, Z, HEADING = 0, 1, 2, 3, 4, 5, 6  # columns of a clock: time, anchor, state there
-# Of a settling: who steps (or -1), since when, who did; at rest; new; a copy that looks ahead and begins no step
-FOOT, SINCE, TRIED, STOOD, FRESH, LEADS = 0, 1, 2, 3, 4, 5
+# Of a settling: who steps (or -1), since when, who did; at rest; new; a copy that looks ahead and begins no step; the
+# phase from which it went on
+FOOT, SINCE, TRIED, STOOD, FRESH, LEADS, BEGUN = 0, 1, 2, 3, 4, 5, 6
 TO_TIME, TO_ANCHOR = 0.0, 1.0  # of a clock: to a time, or to the last anchor before it
 PIECE_S = 0.05  # [s] over longer pieces of a ramp it would show that they are taken to be simple
 LOOK_AHEAD_STEP_S = 0.1  # [s] from look to look for a landing
@@ -68,6 +69,7 @@ PAUSE_S = 0.0  # [s] on both feet before the next
 MAX_FRAME_S = 0.1  # [s] longer ago it was not just now
 SETTLING_SWAY = 0.03  # [-] of the leg: how far the pelvis goes over the other foot
 STAND_PHASE = 0.25  # the right foot under the body: here stands end, and from here the left foot makes the first step
+FIRST_LIFT = 0.04  # [-] of a cycle later it leaves: 0.3 s after a start, when the body falls ahead
 SETTLING_LIFT = 0.25  # [rad] of the thigh in a small step: 3 % of the leg high
 MAX_STANDING_OFFSET = 0.035  # of the leg: feet farther than this from where they stand at ease step there
 PLANT_EVENTS = ((0, 2), (1, 3), (4, 6), (5, 7))  # first and last event of each effector's plant
@@ -87,7 +89,7 @@ class WalkerState(NamedTuple):
     state: FloatArray  # (7,) as the clock, but the state now
     here: FloatArray  # (P,) parameters now
     held: BoolArray  # (4,) effectors on the ground
-    settling: FloatArray  # (6,) small steps of a stand, and whether the walker has just been placed
+    settling: FloatArray  # (7,) small steps of a stand, and whether the walker has just been placed
     until: FloatArray  # (4,) [s] to the start of the next plants of effectors in the air
     places: FloatArray  # (7, 15) placings: now, when each of them lands, and in the middle of each foot's stance
     shift: FloatArray  # (4, 3) [m] landings are moved by this, to where the raw foot is in the middle of its stance
@@ -283,9 +285,11 @@ def advance_walker(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, wa
     if walker.here[SPEED] <= 0.0 and walker.here[POSTURE] <= 0.0:
         settling[STOOD] = 1.0
         clock[PHASE] = ceil(clock[PHASE] - STAND_PHASE - 1e-9) + STAND_PHASE
+        settling[BEGUN] = clock[PHASE]
     else:
         if settling[STOOD] > 0.0 and settling[FOOT] == 0.0:
             clock[PHASE] += 0.5  # the right foot is in the air already: it makes the first step
+            settling[BEGUN] = NEVER_S
         settling[TRIED], settling[STOOD] = 0.0, 0.0
     if settling[FOOT] >= 0.0 and clock[NOW] - settling[SINCE] >= SETTLE_S:
         settling[FOOT] = -1.0
@@ -328,7 +332,7 @@ def advance_walker(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, wa
             if settling[FRESH] > 0.0:
                 held[e] = into < end - start
             elif held[e]:
-                held[e] = into < end - start or into > 0.9
+                held[e] = into < end - start or into > 0.9 or 0.0 <= phase - settling[BEGUN] < FIRST_LIFT
             else:
                 held[e] = into < 0.5 * (end - start)
     settling[FRESH] = 0.0
