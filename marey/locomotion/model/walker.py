@@ -75,7 +75,9 @@ class RawFrame(NamedTuple):
     yaw: FloatArray  # (2,) [rad] added to the right and the left foot when they land
 
 
-INITIAL_SETTLING: Final = np.array([-1.0, -10.0, 3.0, 0.0, 1.0, 0.0, NEVER_S])  # none steps or did for long, both stand well
+INITIAL_SETTLING: Final = np.array(
+    [-1.0, -10.0, 3.0, 0.0, 1.0, 0.0, NEVER_S]
+)  # none steps or did for long, both stand well
 _STARTS: Final = (0, 1, 4, 5)  # events at which each effector comes down
 _ENDS: Final = (2, 3, 6, 7)
 
