@@ -24,6 +24,8 @@ from marey.locomotion.model.synthesis import (
     RATE_AT,
     RUN_AT,
     S_N,
+    SWAY_AT,
+    SWAY_POWER,
     TURN_AT,
     X_AT,
     Z_AT,
@@ -52,8 +54,9 @@ from marey.locomotion.planning.parameters import (
 )
 
 NOW, KNOT, PIECE, PHASE, X, Z, HEADING = 0, 1, 2, 3, 4, 5, 6  # columns of a clock: time, anchor, state there
-# Of a settling: who steps (or -1), since when, who did; at rest; new; a copy that looks ahead and begins no step
-FOOT, SINCE, TRIED, STOOD, FRESH, LEADS = 0, 1, 2, 3, 4, 5
+# Of a settling: who steps (or -1), since when, who did; at rest; new; a copy that looks ahead and begins no step; the
+# phase from which it went on
+FOOT, SINCE, TRIED, STOOD, FRESH, LEADS, BEGUN = 0, 1, 2, 3, 4, 5, 6
 TO_TIME, TO_ANCHOR = 0.0, 1.0  # of a clock: to a time, or to the last anchor before it
 PIECE_S = 0.05  # [s] over longer pieces of a ramp it would show that they are taken to be simple
 LOOK_AHEAD_STEP_S = 0.1  # [s] from look to look for a landing
@@ -66,6 +69,7 @@ PAUSE_S = 0.0  # [s] on both feet before the next
 MAX_FRAME_S = 0.1  # [s] longer ago it was not just now
 SETTLING_SWAY = 0.03  # [-] of the leg: how far the pelvis goes over the other foot
 STAND_PHASE = 0.25  # the right foot under the body: here stands end, and from here the left foot makes the first step
+FIRST_LIFT = 0.04  # [-] of a cycle later it leaves: 0.3 s after a start, when the body falls ahead
 SETTLING_LIFT = 0.25  # [rad] of the thigh in a small step: 3 % of the leg high
 MAX_STANDING_OFFSET = 0.035  # of the leg: feet farther than this from where they stand at ease step there
 PLANT_EVENTS = ((0, 2), (1, 3), (4, 6), (5, 7))  # first and last event of each effector's plant
@@ -85,7 +89,7 @@ class WalkerState(NamedTuple):
     state: FloatArray  # (7,) as the clock, but the state now
     here: FloatArray  # (P,) parameters now
     held: BoolArray  # (4,) effectors on the ground
-    settling: FloatArray  # (6,) small steps of a stand, and whether the walker has just been placed
+    settling: FloatArray  # (7,) small steps of a stand, and whether the walker has just been placed
     until: FloatArray  # (4,) [s] to the start of the next plants of effectors in the air
     places: FloatArray  # (7, 15) placings: now, when each of them lands, and in the middle of each foot's stance
     shift: FloatArray  # (4, 3) [m] landings are moved by this, to where the raw foot is in the middle of its stance
@@ -189,17 +193,28 @@ def integrate_clock(
 def write_placement(
     gaits: GaitArrays, build: BodyArrays, state: FloatArray, values: FloatArray, out: FloatArray
 ) -> None:
-    """Placing ``(15,)`` of a body with these parameters; its posture has a speed of its own."""
+    r"""Placing ``(16,)`` of a body with these parameters; its posture has a speed of its own.
+
+    Who steps faster than the gait of this posture, at the cadence :math:`f` in place of :math:`f_0`, sways less far
+    aside, :math:`(f_0/f)^5` times: with the square of it the soles would press as far from the centre of mass as in
+    that gait, and feet that go round a curve leave less room.
+    """
     out[S_N] = max(values[POSTURE], 0.0) ** (1.0 / gaits.power)
     out[RUN_AT], out[PHASE_AT] = values[RUN], state[PHASE]
     out[X_AT], out[Z_AT], out[HEADING_AT] = state[X], state[Z], state[HEADING]
     out[LEG_AT], out[BANK_AT], out[PITCH_AT] = values[LEG], values[BANK], values[PITCH]
-    # How a runner bounces, and who turns sways
-    out[BOUNCE_AT], out[RATE_AT], out[TURN_AT] = 0.0, 0.0, values[TURN]
+    out[BOUNCE_AT], out[RATE_AT], out[TURN_AT], out[SWAY_AT] = 0.0, 0.0, values[TURN], 1.0
     for k in range(values.shape[0] - STYLES):
         out[BOUNCE_AT] += values[STYLES + k] * gait_weight(gaits, k, 1, values[RUN])
-    if out[BOUNCE_AT] > 0.0 or values[TURN] != 0.0:
-        out[RATE_AT], events = cycle_rate(gaits, build, values), np.empty(8)
+    if out[BOUNCE_AT] > 0.0 or values[HASTE] > 0.0:
+        out[RATE_AT] = cycle_rate(gaits, build, values)
+    if values[HASTE] > 0.0 and out[RATE_AT] > 0.0:
+        scale = sqrt(build.own_leg / values[LEG]) if build.froude else 1.0
+        own = evaluate_cadence(gaits, out[S_N], values[RUN], values[STYLES:]) * scale
+        out[SWAY_AT] = min(1.0, own / out[RATE_AT]) ** SWAY_POWER
+    # How a runner bounces
+    if out[BOUNCE_AT] > 0.0:
+        events = np.empty(8)
         speed = foot_speed(values)
         s_n = normalise_speed(speed, values[LEG], build.own_leg, build.froude)
         evaluate_foot_events(gaits, s_n, values[RUN], values[STYLES:], events)
@@ -270,9 +285,11 @@ def advance_walker(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, wa
     if walker.here[SPEED] <= 0.0 and walker.here[POSTURE] <= 0.0:
         settling[STOOD] = 1.0
         clock[PHASE] = ceil(clock[PHASE] - STAND_PHASE - 1e-9) + STAND_PHASE
+        settling[BEGUN] = clock[PHASE]
     else:
         if settling[STOOD] > 0.0 and settling[FOOT] == 0.0:
             clock[PHASE] += 0.5  # the right foot is in the air already: it makes the first step
+            settling[BEGUN] = NEVER_S
         settling[TRIED], settling[STOOD] = 0.0, 0.0
     if settling[FOOT] >= 0.0 and clock[NOW] - settling[SINCE] >= SETTLE_S:
         settling[FOOT] = -1.0
@@ -315,7 +332,7 @@ def advance_walker(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, wa
             if settling[FRESH] > 0.0:
                 held[e] = into < end - start
             elif held[e]:
-                held[e] = into < end - start or into > 0.9
+                held[e] = into < end - start or into > 0.9 or 0.0 <= phase - settling[BEGUN] < FIRST_LIFT
             else:
                 held[e] = into < 0.5 * (end - start)
     settling[FRESH] = 0.0

@@ -131,8 +131,8 @@ def add_unit_row(
 
 # Columns of a placing
 S_N, RUN_AT, PHASE_AT, X_AT, Z_AT, HEADING_AT, LEG_AT, BANK_AT, PITCH_AT = 0, 1, 2, 3, 4, 5, 6, 7, 8
-RATE_AT, PATH_AT, STANCE_AT, MIDDLE_AT, BOUNCE_AT, TURN_AT = 9, 10, 11, 12, 13, 14
-NUM_PLACING = 15
+RATE_AT, PATH_AT, STANCE_AT, MIDDLE_AT, BOUNCE_AT, TURN_AT, SWAY_AT = 9, 10, 11, 12, 13, 14, 15
+NUM_PLACING = 16
 TRUNK_PART = (
     0.8  # [-] of the lean of a start, that the spine adds: captured runners (127_04) lean twice as far as a pendulum
 )
@@ -142,7 +142,7 @@ LOADED_PART = 0.94  # [-] of a stance: a foot that has just touched, or is about
 FORCE_SKEW = 0.5  # [-] runs of 02, 09, 16 and 35: the middle of the force is 0.015 s before that of the stance
 LEVEL_PART = 0.8  # [-] of a lean, that the neck takes back: in the start of 127_04 the head goes along by 0.1
 LOOK_S = 0.2  # [s] who turns looks as far ahead on his way ([Grasso1996]_)
-SWAY_PART = 0.5  # [-] chosen on curves of 2 rad/s of the default mixture and 39
+SWAY_POWER = 5.0  # [-] of the ratio of cadences; chosen on curves of 2 rad/s of the default mixture, 39, 35 and 16
 SLOW_BOUNCE = 10.5  # [-] gravity over leg and squared cadence, beyond which slow steps bounce less than they could
 
 
@@ -276,31 +276,6 @@ def add_bounce(at: FloatArray, columns: FloatArray) -> None:
 
 
 @kernel
-def add_turn_sway(gaits: GaitArrays, weights: FloatArray, at: FloatArray, columns: FloatArray) -> None:
-    r"""Keep the level sway of a walker who turns about as straight as :func:`add_bounce` keeps that of a runner.
-
-    He sways aside, :math:`x`, once a cycle, so that what the frame needs that turns by :math:`w` a cycle is
-
-    .. math:: \Delta z = 2 w \int x \approx -\frac{2 w}{(2\pi)^2} x',
-
-    of which ``SWAY_PART`` is left: the foot under him, which turns against the frame, takes the rest.
-    """
-    if at[BANK_AT] == 0.0 or at[RATE_AT] <= 0.0 or at[BOUNCE_AT] >= 1.0:
-        return
-    count, slope = gaits.base.shape[2], np.zeros(1)
-    place = (at[PHASE_AT] - floor(at[PHASE_AT])) * count
-    i = int(place)
-    u = place - i
-    # Slopes of the Catmull-Rom curve of `write_unit`
-    first, second = 0.5 * (u * (4.0 - 3.0 * u) - 1.0), 0.5 * u * (9.0 * u - 10.0)
-    shares = (first, second, 0.5 * (1.0 + u * (8.0 - 9.0 * u)), 0.5 * u * (3.0 * u - 2.0))
-    for r in range(4):
-        share = count * (1.0 - at[BOUNCE_AT]) * shares[r]
-        add_unit_row(gaits, at[S_N], at[RUN_AT], weights, (i + r - 1) % count, share, slope)
-    columns[2] -= SWAY_PART * 0.5 * at[TURN_AT] / (at[RATE_AT] * pi * pi) * slope[0]
-
-
-@kernel
 def level_head(build: BodyArrays, at: FloatArray, lean: Quaternion, rotations: FloatArray) -> None:
     """Keep the head of a leaning body as level as in a captured start, and look where the way turns to.
 
@@ -325,7 +300,7 @@ def synthesise_unit(gaits: GaitArrays, leg_m: float, speed_n: float, run: float,
     evaluate_foot_events(gaits, speed_n, run, weights, events)
     at[LEG_AT], at[RATE_AT] = leg_m, evaluate_cadence(gaits, speed_n, run, weights)
     write_rhythm(speed_n, events, at)
-    at[BOUNCE_AT] = float(gaits.shares(run, weights)[:, 1].sum())
+    at[BOUNCE_AT], at[SWAY_AT] = float(gaits.shares(run, weights)[:, 1].sum()), 1.0
     for i in range(len(rows)):
         at[PHASE_AT] = i / len(rows)
         add_bounce(at, rows[i])
@@ -338,13 +313,13 @@ def write_pose(
 ) -> None:
     """Fill ``root`` ``(3,)`` [m] and the first rows of ``rotations`` ``(J, 4)``, as many as are given.
 
-    ``at`` ``(15,)`` is a placing. A body that turns or changes its speed leans, and its centre of mass stays over its
+    ``at`` ``(16,)`` is a placing. A body that turns or changes its speed leans, and its centre of mass stays over its
     way: its feet go out, or come down behind and ahead.
     """
     columns = np.empty(3 + 3 * rotations.shape[0])
     write_unit(gaits, build.cubic, weights, at, columns, rotations)
     add_bounce(at, columns)
-    add_turn_sway(gaits, weights, at, columns)
+    columns[0] *= at[SWAY_AT] + at[BOUNCE_AT] * (1.0 - at[SWAY_AT])
     half = 0.5 * at[HEADING_AT]
     bank = (cos(0.5 * at[BANK_AT]), 0.0, 0.0, -sin(0.5 * at[BANK_AT]))
     pitch = (cos(0.5 * at[PITCH_AT]), sin(0.5 * at[PITCH_AT]), 0.0, 0.0)

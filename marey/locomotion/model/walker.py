@@ -16,6 +16,7 @@ from marey.locomotion.model.clockwork import (
     FOOT,
     HEADING,
     LEADS,
+    NEVER_S,
     NOW,
     PHASE,
     SINCE,
@@ -74,7 +75,9 @@ class RawFrame(NamedTuple):
     yaw: FloatArray  # (2,) [rad] added to the right and the left foot when they land
 
 
-INITIAL_SETTLING: Final = np.array([-1.0, -10.0, 3.0, 0.0, 1.0, 0.0])  # none steps or did for long, both stand well
+INITIAL_SETTLING: Final = np.array(
+    [-1.0, -10.0, 3.0, 0.0, 1.0, 0.0, NEVER_S]
+)  # none steps or did for long, both stand well
 _STARTS: Final = (0, 1, 4, 5)  # events at which each effector comes down
 _ENDS: Final = (2, 3, 6, 7)
 
@@ -321,7 +324,7 @@ class GaitWalker:
 
 def allocate_walkers(num_parameters: int, *batch: int) -> WalkerState:
     """Memory of walkers that have not begun, characters first."""
-    shapes: dict[str, tuple[int, ...]] = {"clock": (7,), "state": (7,), "here": (num_parameters,), "settling": (6,)}
+    shapes: dict[str, tuple[int, ...]] = {"clock": (7,), "state": (7,), "here": (num_parameters,), "settling": (7,)}
     shapes |= {"until": (4,), "places": (7, NUM_PLACING), "shift": (4, 3), "yaw": (2,), "ease": (4, 3), "feet": (4, 3)}
     arrays = {name: np.zeros((*batch, *shape)) for name, shape in shapes.items()}
     arrays["settling"] += INITIAL_SETTLING

@@ -77,12 +77,12 @@ HIGH_PART = 0.85  # [-] ... by this part: at 1 the frame rate would move a knee 
 LATE_PART = 0.35  # [-] of that way waits until the ball of a runner has risen ...
 OFF_M = 0.012  # [m] ... by twice so much, and as it goes it is so high: a ball that goes ahead on the floor scrapes
 RISE_PART = 0.5  # [-] of that: the ball may rise
-ARRIVE_S = 0.02  # [s] before it lands a foot begins to slow down to rest ...
+ARRIVE_S = 0.03  # [s] before it lands a foot begins to slow down to rest ...
 SHORT_SWING_S = 0.65  # [s] ... sooner in a longer swing, that of a slow walk, ...
 ARRIVE_PART = 1.2  # [-] ... by this part of what it lasts longer, ...
-MOST_ARRIVE_S = 0.22  # [s] ... at most so much: its heel would pass over the floor otherwise ...
+MOST_ARRIVE_S = 0.30  # [s] ... at most so much: its heel would pass over the floor otherwise ...
 ASIDE_S = (0.10, 0.02)  # [s] before and after it lands, over which it comes to rest aside: it has no weight to roll off
-REST_S = (0.06, 0.07)  # [s] ... until so long after it, in a walk and in a run
+REST_S = 0.06  # [s] ... until so long after it
 GOAL_PART = 0.7  # [-] of the way from where a foot lands to where it is in mid-stance: there it stands
 NOTICE_S = 0.25  # [s] before it lands, a foot begins to turn to where it lands
 LONG_S = 0.4  # [s] how long the feet that a character begins with have been in the air
@@ -124,12 +124,6 @@ def soft_ramp(x: float, width: float) -> float:
 def run_share(ease_s: float) -> float:
     """How much of a run a gait with this ease time is: 0 walks, 1 runs."""
     return (PLANT_EASE_S - ease_s) / (PLANT_EASE_S - RUN_EASE_S)
-
-
-@kernel
-def rest_time(ease_s: float) -> float:
-    """Time [s] after landing until a foot is at rest."""
-    return REST_S[0] + run_share(ease_s) * (REST_S[1] - REST_S[0])
 
 
 @kernel
@@ -252,7 +246,7 @@ def update_hold(foot: FootState, side: int, dt: float, forecast: PlantForecast, 
     foot.stood_s = foot.stood_s + dt if was_down else 0.0
     if not down:
         foot.arrive_s = ARRIVE_S + min(MOST_ARRIVE_S, ARRIVE_PART * max(0.0, swing_s - SHORT_SWING_S))
-    slow_s = foot.arrive_s + rest_time(options.ease_s)
+    slow_s = foot.arrive_s + REST_S
     landed_s = foot.stood_s if down else -first_s
     arrive = quintic_step((landed_s + foot.arrive_s) / slow_s)
     aside = (1.0 - arrive) * quintic_step((landed_s + ASIDE_S[0]) / (ASIDE_S[0] + ASIDE_S[1]))
