@@ -288,7 +288,7 @@ def find_missing_turn(roads: SearchGraph, sketch: Sketch) -> str:
         most = float(np.degrees(sign * roads.delta[step, 2]).max(initial=0.0))
         if asked > most * num_steps:
             return (
-                f"the path turns {side} by {asked:.0f}° within {TURN_WAY_M:g} m, and no step of this graph turns {side} "
-                f"by more than {most:.0f}°: add clips that turn, or draw a gentler path"
+                f"the path turns {side} by {asked:.0f}° within {TURN_WAY_M:g} m, and no step of this graph turns "
+                f"{side} by more than {most:.0f}°: add clips that turn, or draw a gentler path"
             )
     return ""
