@@ -211,7 +211,7 @@ class _SearchQuery:
             # Other ways inside phases are of use only where something stands in the way
             world = self.sketch.world
             has_walls = bool(self.sketch.path is not None or world.walls or world.tables or world.boxes)
-            looks = Detours(self.graph) if self.fallback and has_walls else None
+            looks = Detours(self.graph) if self.fallback and has_walls and not direct else None
             share = clock.part(self.settings.unblended_share) if self.is_blended else clock
             run = AnytimeSearch(
                 problem,
