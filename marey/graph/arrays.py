@@ -165,12 +165,23 @@ class HeuristicTerms(NamedTuple):
 
 
 SEARCH_STATE: Final = np.dtype(
-    [(name, np.int64) for name in ("key", "node", "met", "parent", "edge", "status", "slot")]
-    + [(name, np.float64) for name in ("x", "z", "yaw", "g", "h")],
+    [("key", np.int64)]
+    + [(name, np.float64) for name in ("g", "h", "x", "z", "yaw")]
+    + [(name, np.int32) for name in ("node", "parent", "edge", "slot")]
+    + [(name, np.int16) for name in ("met", "status")],
     align=True,
 )
-"""A search state: key and place in the table, state of the graph, constraints met, the search state and edge that lead
-to it, status; anchor x, z [m] and yaw [rad], cost so far and estimate of the cost left."""
+"""A search state: key, cost so far and estimate of the cost left; anchor x, z [m] and yaw [rad]; state of the graph,
+the search state and edge that lead to it, place in the table, constraints met, and status. Millions of them are read
+at random, so they are kept small."""
+SUCCESSOR: Final = np.dtype(
+    [("key", np.int64)]
+    + [(name, np.float64) for name in ("g", "x", "z", "yaw", "root_x", "root_z", "final", "known")]
+    + [(name, np.int32) for name in ("node", "edge", "met", "number")],
+    align=True,
+)
+"""Where an edge leads: key, cost so far, anchor, place of the root [m], cost of ending there, least cost known of its
+key; state of the graph, edge, constraints met, and the search state that the table holds in its place."""
 SEARCH_COUNTS: Final = np.dtype(
     [(name, np.int64) for name in ("states", "heap", "expansions", "goal", "violations", "blocked")], align=True
 )
@@ -214,7 +225,7 @@ class SearchMemory(NamedTuple):
 def allocate_memory(capacity: int) -> SearchMemory:
     """Room for so many search states; pages are touched only as they are used."""
     memory = SearchMemory(
-        table=np.full(1 << int(np.ceil(np.log2(2 * capacity))), EMPTY, dtype=np.int64),
+        table=np.full(1 << int(np.ceil(np.log2(2 * capacity))), EMPTY, dtype=np.int32),
         states=np.empty(capacity, dtype=SEARCH_STATE).view(np.recarray),
         heap=np.empty(4 * capacity, dtype=np.int64),
         keys=np.empty(4 * capacity),

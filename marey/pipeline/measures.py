@@ -29,6 +29,8 @@ HAND_NEAR_M: Final = 0.05  # [m] from what is picked up, where the sketch does n
 SPEED_S: Final = 0.5  # [s] over which speeds are averaged: a step
 CRUISE_PERCENT: Final = 75.0  # percentile of the speeds of a moving root that counts as its speed
 STILL_MPS: Final = 0.15  # [m/s] a slower root stands
+SLOW_MPS: Final = 0.45  # [m/s] a slower root that does not stand dawdles, unless the sketch asks for that
+LEAST_SLOW_S: Final = 1.5  # [s] a shorter time is for setting out, turning and reaching
 LEAST_STOP_S: Final = 0.5  # [s] a shorter stand is no stop
 END_S: Final = 1.5  # [s] at either end, in which a walk sets out and comes to rest
 MAX_SHORT_STEPS: Final = 2  # in a row, to come to a stop; captured walkers who pick things up take one
@@ -56,6 +58,7 @@ class SketchCheck:
     turned_deg: float = 0.0  # sum of all turning of the smoothed heading
     flights: int = 0  # that nobody asked for
     stops_s: float = 0.0  # [s] of standing that nobody asked for
+    slow_s: float = 0.0  # [s] of walking so slowly that nobody does unasked
     short_steps: int = 0  # most in a row that lead nowhere, by the meter
     scraped_m: float = 0.0  # [m] way of both feet over their floor, by the meter
     things: tuple[str, ...] = ()  # what of the body is inside what, and feet that slide or scrape, by the meter
@@ -72,6 +75,8 @@ class SketchCheck:
             found.append(f"leaves the ground {self.flights} time{'s' if self.flights > 1 else ''} unasked")
         if self.stops_s > 0.0:
             found.append(f"stands for {self.stops_s:.1f} s unasked")
+        if self.slow_s > 0.0:
+            found.append(f"walks slower than {SLOW_MPS:g} m/s for {self.slow_s:.1f} s")
         if self.short_steps > MAX_SHORT_STEPS:
             found.append(f"takes {self.short_steps} short steps in a row on the spot")
         return (*found, *self.faults)
@@ -152,6 +157,9 @@ def _measure_course(motion: Motion, sketch: Sketch) -> dict[str, Any]:
     stands = [b - a for a, b in find_runs(~is_moving) if a > edge and b < len(moves) - edge]
     waits = sum(e.kind in ("stop", "pick", "place") for e in sketch.events)
     stands = sorted(stand for stand in stands if stand > LEAST_STOP_S * rate)
+    # Walking, but slowly
+    is_slow = is_moving & (speeds < (SLOW_MPS if sketch.speed_mps is None else min(SLOW_MPS, 0.5 * sketch.speed_mps)))
+    slow = [b - a for a, b in find_runs(is_slow) if b - a > LEAST_SLOW_S * rate]
     flights = [p for p in contact_phases(motion) if p.kind == "flight" and len(p) > LEAST_FLIGHT_S * rate]
     jumps = sum(event.kind == "jump" for event in sketch.events) + len(sketch.world.rivers) + len(sketch.world.boxes)
     is_run = len(flights) > 0.5 * max(float(moves.sum()), 1.0)  # a run flies at every step
@@ -170,6 +178,7 @@ def _measure_course(motion: Motion, sketch: Sketch) -> dict[str, Any]:
         "asked_m": asked,
         "turned_deg": float(np.degrees(np.abs(np.diff(smooth)).sum() / (2 * round(0.5 * rate) + 1))),
         "flights": 0 if is_run else max(0, len(flights) - jumps),
+        "slow_s": sum(slow) / rate,
         "stops_s": sum(stands[: max(0, len(stands) - waits)]) / rate,
     }
 

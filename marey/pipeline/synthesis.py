@@ -206,10 +206,13 @@ def synthesize_sketch(
     run = _SketchRun(sketch, graph, model, rate_hz, refine, check, touch_up, on_motion, begin)
     if engine != "auto" or options.get("objective"):
         return run.make("graph" if engine == "auto" else engine, given)
-    # Whoever can: the first motion that keeps all constraints, else the one that breaks fewest
+    # Whoever can: the first motion that keeps all constraints and does not dawdle, else the one that breaks fewest.
+    # Whoever asks for a walker or a style of their own gets it, however slowly it comes to its river
     first = choose_engine(sketch, graph)
+    is_own_walker = model is not None or any(given.get(name) is not None for name in LOCOMOTION_OPTIONS)
     refusals: list[str] = []
     best: SynthesisResult | None = None
+    least = (np.inf, np.inf)
     failed: SynthesisResult | None = None
     errors: list[InputError] = []
     for chosen in (first, *(name for name in ("locomotion", "graph", "spacetime") if name != first)):
@@ -229,11 +232,13 @@ def synthesize_sketch(
             refusals.append(f"{chosen}: {made.status}")
             continue
         made = replace(made, refusals=tuple(refusals))
-        if best is None or len(made.broken) < len(best.broken):
-            best = made
-        if not made.broken:
+        assert made.errors is not None
+        slow_s = 0.0 if is_own_walker else made.errors.slow_s
+        if (len(made.broken), slow_s) < least:
+            best, least = made, (len(made.broken), slow_s)
+        if not made.broken and slow_s == 0.0:
             break
-        refusals.append(f"{chosen}: {made.broken[0]}")
+        refusals.append(f"{chosen}: {made.broken[0] if made.broken else f'walks slowly for {slow_s:.1f} s'}")
     if best is not None:
         return best
     if failed is not None:

@@ -630,3 +630,58 @@ def test_a_river_through_a_sample_of_the_path_is_crossed_once():
         ends = (GroundPose(tuple(points[0])), GroundPose(tuple(points[-1])))
         asked = Sketch(*ends, path, world=World(rivers=(river,)))
         assert [constraint.name for constraint in compile_sketch(asked)] == ["river", "goal"]
+
+
+LONG_WAY_ROUND = Sketch(
+    GroundPose((0.0, 0.0), 0.0), GroundPose((0.0, 6.0)),
+    world=World(walls=(Wall((-8.0, 2.0), (0.6, 2.0)), Wall((-0.6, 4.0), (5.0, 4.0)))),
+)  # fmt: skip
+
+
+def test_ways_stay_near_the_shortest_where_there_is_one(walker):
+    # Between the walls to the left and round one end: a direct way turns twice, one round the far end of a wall less
+    found = search_graph(walker, LONG_WAY_ROUND, k=1, budget_s=5.0)
+    anywhere = search_graph(walker, LONG_WAY_ROUND, k=1, budget_s=5.0, direct=False)
+    assert found.is_solved and anywhere.is_solved
+    # By geometry: the shortest way passes (0.6, 2) and (-0.6, 4); bodies keep a radius and room for arms off the walls
+    shortest = float(np.hypot(0.6, 2.0) + np.hypot(1.2, 2.0) + np.hypot(0.6, 2.0))
+    places = roots(walker, found)
+    corners = np.linalg.norm(places, axis=1) + np.linalg.norm(places - [0.0, 6.0], axis=1)
+    assert corners.max() <= 1.1 * (shortest + 2.0) + 1.0
+    assert found.cost >= anywhere.cost - 1e-9
+
+
+def test_a_longer_way_is_found_where_none_is_near(walker):
+    # Nobody of this graph turns on the spot: a goal behind the start takes a wide turn
+    result = search_graph(walker, sketch((0.0, -1.5)), k=1, budget_s=5.0)
+    assert result.is_solved and result.errors[-1] <= 0.2
+    places = roots(walker, result)
+    assert np.linalg.norm(np.diff(places, axis=0), axis=1).sum() > 1.1 * 1.5 + 1.0
+
+
+def test_cells_far_off_the_shortest_way_are_left_out(walker):
+    near = SearchProblem.from_sketch(prepare_graph(walker), LONG_WAY_ROUND, "cycle", direct=True)
+    whole = SearchProblem.from_sketch(prepare_graph(walker), LONG_WAY_ROUND, "cycle")
+    assert isinstance(near, SearchProblem) and isinstance(whole, SearchProblem)
+    for place, is_kept in (((0.0, 0.0), True), ((0.0, 6.0), True), ((0.0, 3.0), True), ((6.0, 4.0), False)):
+        assert whole.ground.free[whole.ground.cell(place)]
+        assert near.ground.free[near.ground.cell(place)] == is_kept
+    # A path that is drawn says itself how far one may go
+    drawn = sketch((0.0, 6.5), path=CURVE)
+    kept = SearchProblem.from_sketch(prepare_graph(walker), drawn, "cycle", direct=True)
+    assert isinstance(kept, SearchProblem)
+    whole_way = SearchProblem.from_sketch(prepare_graph(walker), drawn, "cycle")
+    assert isinstance(whole_way, SearchProblem)
+    np.testing.assert_array_equal(kept.ground.free, whole_way.ground.free)
+
+
+def test_a_turn_that_no_step_can_follow_is_named():
+    straight = Walker(leaps=False)
+    straight.rows = [row for row in straight.rows if row[3] <= np.deg2rad(12.0)]  # 30 degrees to the right at most
+    bend = Path(np.array([[0.0, 0.0], [0.0, 2.5], [2.5, 2.5]]), "spline")  # to the left, towards +X
+    result = search_graph(straight.graph(), sketch((2.5, 2.5), path=bend, corridor_m=0.6), k=1, fallback=False)
+    assert not result.is_solved
+    assert "turns left by" in result.advice and "by more than 12°" in result.advice
+    mirrored = Path(bend.points * [-1.0, 1.0], "spline")
+    other = search_graph(straight.graph(), sketch((-2.5, 2.5), path=mirrored, corridor_m=0.6), k=1, fallback=False)
+    assert other.is_solved or "turns right" not in other.advice

@@ -227,3 +227,37 @@ def test_motions_are_shown_while_the_search_goes_on_if_they_are_clearly_cheaper(
     assert result.motion is None
     assert shown == [("straight", 10.0), ("straight", 9.0)]
     assert told == [10.0, 9.9, 9.0, 8.95]
+
+
+def test_a_walker_that_dawdles_is_told_of():
+    from marey.samples import walk
+
+    brisk = walk(speed_mps=1.2, seconds=4.0)
+    end = tuple(float(v) for v in brisk.root_positions[-1, [0, 2]])
+    sketch = Sketch(GroundPose((0.0, 0.0)), GroundPose(end))
+    assert check_motion(brisk, sketch).slow_s == 0.0
+    # The same four times as slow: 0.3 m/s
+    slow = check_motion(replace(brisk, rate_hz=0.25 * brisk.rate_hz), sketch)
+    assert slow.slow_s > 0.8 * 16.0
+    assert any("slower than" in remark for remark in slow.remarks)
+    asked = check_motion(replace(brisk, rate_hz=0.25 * brisk.rate_hz), replace(sketch, speed_mps=0.3))
+    assert asked.slow_s == 0.0
+
+
+def test_auto_takes_the_engine_that_does_not_dawdle(monkeypatch):
+    from marey.pipeline import synthesis
+
+    made = synthesize_sketch(STRAIGHT, "locomotion", check=False)
+    assert made.errors is not None and made.errors.slow_s == 0.0
+    slow_s = {"locomotion": 3.0, "graph": 0.0}
+
+    def make(run, chosen, options):
+        return replace(made, engine=chosen, errors=replace(made.errors, slow_s=slow_s[chosen]))
+
+    monkeypatch.setattr(synthesis._SketchRun, "make", make)
+    taken = synthesize_sketch(STRAIGHT)
+    assert taken.engine == "graph" and taken.refusals == ("locomotion: walks slowly for 3.0 s",)
+    # Whoever asks for a style gets it; of two that dawdle the one that does so for less
+    assert synthesize_sketch(STRAIGHT, style="march").engine == "locomotion"
+    slow_s["graph"] = 4.0
+    assert synthesize_sketch(STRAIGHT).engine == "locomotion"

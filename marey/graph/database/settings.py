@@ -73,6 +73,9 @@ class SearchSettings:
     foot_radius_m: float = 0.09  # half a sole: the middles of planted feet keep this far from water
     bank_m: float = 0.03  # and this much farther: joins and plants that are held move a foot by centimetres
     clearance_m: float = 0.04  # from the root to the edge of its corridor: cells are coarse, joints are smoothed
+    stray_m: float = 1.0  # that a way through a place may be longer than the shortest: room to turn in
+    stray_share: float = 0.1  # [-] and this part of the shortest: nobody walks round the far end of a wall
+    direct_share: float = 0.4  # of the budget that may be spent before longer ways are looked at, if none was found
     unblended_share: float = 0.8  # of the budget that may be spent before blends are looked at
     calm_share: float = 0.7  # and before jumps are allowed where nothing asks for them, if no way was found
 

@@ -34,6 +34,7 @@ from marey.graph.search.free_blends import blend_to_picks
 from marey.graph.search.ground import GRID_STEPS, grid_distances
 from marey.graph.search.heuristics import compute_potentials, tabulate_costs
 from marey.graph.search.problem import Detour, Detours, SearchClock, SearchPath, SearchProblem, constraint_object
+from marey.graph.search.sketch import find_missing_turn
 
 if TYPE_CHECKING:
     from marey.graph.motion_graph import MotionGraph
@@ -302,6 +303,9 @@ class AnytimeSearch:
         constraints = self.problem.constraints
         constraint = constraints[min(done, len(constraints) - 1)]
         got = f"{done} of {len(constraints)} constraints were met; '{constraint.name}' was not (cost left {left:.3g})"
+        sharp = find_missing_turn(self.problem.made.roads, self.problem.sketch)
+        if sharp:
+            return f"{got}: {sharp}"
         more = {"TIMEOUT": "give more time", "CANCELLED": "let it run longer", "MEMORY": "raise max_states"}
         first = more.get(code, "this graph has no path for the sketch")
         return f"{got}: {first}, widen the corridor, raise tolerance_m of goal or event, or add clips"

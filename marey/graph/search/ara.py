@@ -19,6 +19,7 @@ from marey.graph.arrays import (
     REACH,
     RUNNING,
     STEP,
+    SUCCESSOR,
     Anchor,
     Records,
     SearchMemory,
@@ -48,12 +49,16 @@ CONSISTENT = 1e-9  # an estimate may fall by this much more than an edge costs
 
 
 @kernel
+def hash_slot(table: IntArray, key: int) -> int:
+    """Place in the table where a key is looked for first: Fibonacci hashing, the length being a power of two."""
+    at = (key ^ (key >> 31)) * 0x9E3779B97F4A7C1
+    return (at ^ (at >> 29)) & (len(table) - 1)
+
+
+@kernel
 def find_slot(table: IntArray, states: Records, key: int) -> int:
     """Place in the table of a key, or of the empty slot where it belongs."""
-    # Fibonacci hashing into a table whose length is a power of two
-    mask = len(table) - 1
-    at = (key ^ (key >> 31)) * 0x9E3779B97F4A7C1
-    at = (at ^ (at >> 29)) & mask
+    mask, at = len(table) - 1, hash_slot(table, key)
     while True:
         number = table[at]
         if number == EMPTY or states[number].key == key:
@@ -141,26 +146,26 @@ def pop_state(memory: SearchMemory, epsilon: float, bound: float) -> int:
 
 
 @kernel
-def update_state(state: Records, parent: int, edge: int, anchor: Anchor, g: float, h: float) -> None:
+def update_state(state: Records, parent: int, edge: int, x: float, z: float, yaw: float, g: float, h: float) -> None:
     """Write a cheaper way to a search state."""
     state.parent, state.edge = parent, edge
-    state.x, state.z, state.yaw = anchor.x, anchor.z, anchor.yaw
+    state.x, state.z, state.yaw = x, z, yaw
     state.g, state.h = g, h
 
 
 @kernel
-def expand_state(space: SearchSpace, grid: FloatArray, s: int, upper: float, epsilon: float, is_few: bool) -> bool:
-    """Go along every edge of a search state; false when the memory is full."""
+def list_successors(
+    space: SearchSpace, grid: FloatArray, s: int, upper: float, is_few: bool, successors: Records
+) -> int:
+    """Write where the edges of a search state lead, but for the test of walls; returns how many may be of use."""
     # Locals save look-ups in the inner loop
-    roads, world, goals, terms, memory = space.graph, space.world, space.goals, space.terms, space.memory
+    roads, goals, final = space.graph, space.goals, space.terms.final
     order, target, cost, delta, path, apart = (
         roads.order, roads.target, roads.cost, roads.delta, roads.path, roads.apart
     )  # fmt: skip
-    event, hand, root, feet, pick = roads.event, roads.hand, roads.root, roads.feet, roads.pick
-    free, firm, distance, final = world.free, world.stand, world.distance, terms.final
-    table, states, counts = memory.table, memory.states, memory.counts[0]
-    own = states[s]
-    node, met, last, own_g, own_h = int(own.node), int(own.met), len(goals), own.g, own.h
+    event, hand, root, feet, pick, firm = roads.event, roads.hand, roads.root, roads.feet, roads.pick, space.world.stand
+    own, count = space.memory.states[s], 0
+    node, met, last, own_g = int(own.node), int(own.met), len(goals), own.g
     here, goal, leads = make_anchor(own.x, own.z, own.yaw), goals[met], len(pick) > 0
     # Edges in order of cost; the few that differ come first
     end = roads.first[node] + roads.few[node] if is_few else roads.first[node + 1]
@@ -169,6 +174,10 @@ def expand_state(space: SearchSpace, grid: FloatArray, s: int, upper: float, eps
         # Cost so far plus this edge; prune what cannot beat the incumbent
         reached, t = own_g + cost[e], int(target[e])
         if not reached < upper:
+            continue
+        # Whether the state is one in which a place counts; an edge that serves nothing else goes no further
+        is_place = goal.kind == REACH and is_allowed(goal, roads.stands, roads.marks, t)
+        if apart[e] and goal.kind == REACH and not is_place:
             continue
         # Anchor after the edge; planted feet must find ground
         after = follow_edge(delta, e, here)
@@ -188,7 +197,7 @@ def expand_state(space: SearchSpace, grid: FloatArray, s: int, upper: float, eps
         elif goal.kind == JUMP or goal.kind == STEP:
             hit = is_leapt(goal, roads.flight, path, e, here, after)
         else:
-            hit = is_reached(goal, is_allowed(goal, roads.stands, roads.marks, t), x, z, after.yaw + root[t, 2])
+            hit = is_reached(goal, is_place, x, z, after.yaw + root[t, 2])
         # Prune edges that serve only to meet a constraint and do not, and ways to a single pick that cannot be moved
         if not hit and apart[e]:
             continue
@@ -202,12 +211,41 @@ def expand_state(space: SearchSpace, grid: FloatArray, s: int, upper: float, eps
             if not is_leapt(goal, roads.flight, path, f, after, follow_edge(delta, f, after)):
                 continue
         # The last constraint costs coming to rest as well
-        now = met + 1 if hit else met
-        final_cost = final[t] if now == last and len(final) > 0 else 0.0
-        reached += final_cost
-        # Look up the state in the table; a way that is no cheaper is dropped
-        key = hash_state(goals[min(now, last - 1)], grid, t, now, after)
-        slot = find_slot(table, states, key)
+        now, one = met + 1 if hit else met, successors[count]
+        one.final = final[t] if now == last and len(final) > 0 else 0.0
+        one.key = hash_state(goals[min(now, last - 1)], grid, t, now, after)
+        one.g, one.x, one.z, one.yaw, one.root_x, one.root_z = reached + one.final, after.x, after.z, after.yaw, x, z
+        one.node, one.edge, one.met = t, e, now
+        count += 1
+    return count
+
+
+@kernel
+def expand_state(
+    space: SearchSpace, grid: FloatArray, s: int, upper: float, epsilon: float, is_few: bool, successors: Records
+) -> bool:
+    """Go along every edge of a search state; false when the memory is full."""
+    # Locals save look-ups in the inner loop
+    roads, world, terms, memory = space.graph, space.world, space.terms, space.memory
+    cost, path, free, distance, table = roads.cost, roads.path, world.free, world.distance, memory.table
+    states, counts, last = memory.states, memory.counts[0], len(space.goals)
+    own = states[s]
+    own_h, here = own.h, make_anchor(own.x, own.z, own.yaw)
+    count = list_successors(space, grid, s, upper, is_few, successors)
+    # The table, then the states that it names: reads that depend on nothing else wait for memory together
+    for k in range(count):
+        successors[k].number = table[hash_slot(table, successors[k].key)]
+    for k in range(count):
+        number, successors[k].known = successors[k].number, np.inf
+        if number != EMPTY and states[number].key == successors[k].key:
+            successors[k].known = states[number].g
+    for k in range(count):
+        # A way that is no cheaper is dropped; costs that are known only fall
+        one = successors[k]
+        t, now, e, reached = int(one.node), int(one.met), int(one.edge), one.g
+        if reached >= one.known:
+            continue
+        slot = find_slot(table, states, one.key)
         number = int(table[slot])
         if number != EMPTY and reached >= states[number].g:
             continue
@@ -220,17 +258,17 @@ def expand_state(space: SearchSpace, grid: FloatArray, s: int, upper: float, eps
         # Heuristic; count where it is inconsistent, h(s) > c(s, s') + h(s')
         h = 0.0
         if now != last:
-            h = evaluate_heuristic(distance, grid, terms, t, now, x, z, after.yaw)
-        if own_h > cost[e] + final_cost + h + CONSISTENT:
+            h = evaluate_heuristic(distance, grid, terms, t, now, one.root_x, one.root_z, one.yaw)
+        if own_h > cost[e] + one.final + h + CONSISTENT:
             counts.violations += 1
         # f = g + h bounds the cost of every goal behind this state
         if not reached + h < upper:
             continue
         # Write the cheaper way and queue the state
-        number = claim_state(memory, slot, key, t, now)
+        number = claim_state(memory, slot, one.key, t, now)
         if number == EMPTY:
             return False
-        update_state(states[number], s, e, after, reached, h)
+        update_state(states[number], s, e, one.x, one.z, one.yaw, reached, h)
         if not queue_state(memory, number, last, epsilon):
             return False
     return True
@@ -246,6 +284,7 @@ def expand_states(space: SearchSpace, upper: float, epsilon: float, is_few: bool
     """
     world, memory = space.world, space.memory
     grid = np.array([world.origin[0], world.origin[1], world.cell])
+    successors = np.empty(np.max(np.diff(space.graph.first)), dtype=SUCCESSOR)
     for _ in range(budget):
         # Upper bound: the incumbent, or the cheapest goal of this search
         bound = upper
@@ -256,7 +295,7 @@ def expand_states(space: SearchSpace, upper: float, epsilon: float, is_few: bool
             return DONE
         # A state with f at the bound stays closed without being expanded
         state = memory.states[s]
-        if state.g + state.h < bound and not expand_state(space, grid, s, bound, epsilon, is_few):
+        if state.g + state.h < bound and not expand_state(space, grid, s, bound, epsilon, is_few, successors):
             return FULL
     return RUNNING
 
@@ -277,7 +316,7 @@ def add_start(space: SearchSpace, node: int, place: FloatArray, epsilon: float) 
     number = claim_state(memory, find_slot(memory.table, memory.states, key), key, node, 0)
     if number == EMPTY:
         return False
-    update_state(memory.states[number], EMPTY, EMPTY, anchor, 0.0, h)
+    update_state(memory.states[number], EMPTY, EMPTY, anchor.x, anchor.z, anchor.yaw, 0.0, h)
     return queue_state(memory, number, len(space.goals), epsilon)
 
 
@@ -310,7 +349,7 @@ def relax_edge(space: SearchSpace, s: int, e: int, name: int, cost: float, epsil
     number = claim_state(memory, slot, key, t, now)
     if number == EMPTY:
         return False
-    update_state(memory.states[number], s, name, after, g, h)
+    update_state(memory.states[number], s, name, after.x, after.z, after.yaw, g, h)
     return queue_state(memory, number, last, epsilon)
 
 

@@ -34,7 +34,9 @@ MIN_STEP_M = 0.05  # [m] a shorter approach has no steps
 @kernel
 def wrap_angle(angle: float) -> float:
     """The same angle between -pi and pi."""
-    return float((angle + np.pi) % (2.0 * np.pi) - np.pi)
+    turned = angle + np.pi
+    # Most are there already, and division takes long
+    return turned - np.pi if 0.0 <= turned < 2.0 * np.pi else turned % (2.0 * np.pi) - np.pi
 
 
 @kernel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
@@ -189,6 +189,23 @@ class GroundGrid:
         """Cells within a radius of a place (x, z)."""
         dx, dz = self.x[None] - centre[0], self.z[:, None] - centre[1]
         return dx * dx + dz * dz <= radius_m * radius_m
+
+    def near_shortest(self, start: Sequence[float], leg: FloatArray, settings: SearchSettings) -> GroundGrid:
+        """The ground without free cells through which every way from constraint to constraint is much too long.
+
+        Args:
+            start: place (x, z) [m].
+            leg: way ``(L, H, W)`` [m] to the next constraint, none where it may be met.
+            settings: how much too long.
+        """
+        begin, near = np.zeros_like(self.free), np.zeros_like(self.free)
+        begin[self.cell(start)] = True
+        for ahead in leg:
+            way = self.distances(np.where(begin, 0.0, np.inf)) + ahead
+            shortest = float(way.min())
+            begin = self.wide & (ahead <= 0.0)
+            near |= begin | (way <= shortest + settings.stray_m + settings.stray_share * shortest)
+        return replace(self, free=self.free & near)
 
     def distances(self, start: FloatArray) -> FloatArray:
         """Lower bound [m] of the way from every cell to the cells where ``start`` [m] is finite, plus that value.

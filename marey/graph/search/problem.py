@@ -194,8 +194,13 @@ class SearchProblem:
         until: int | None = None,
         settings: SearchSettings = AS_CAPTURED,
         tables: Mapping[str, EventTable] = MappingProxyType({}),
+        *,
+        direct: bool = False,
     ) -> SearchProblem | SearchFailure:
-        """Compile a sketch, or return why it is infeasible; with ``until``, only its first constraints."""
+        """Compile a sketch, or return why it is infeasible; with ``until``, only its first constraints.
+
+        ``direct`` leaves out places far from the shortest way, where no path is drawn.
+        """
         marks = mark_custom_states(sketch, tables, len(made.roads.event))
         if isinstance(marks, SearchFailure):
             return marks
@@ -211,6 +216,8 @@ class SearchProblem:
             return SearchFailure(
                 "NO_2D_ROUTE", "Walls block every path: open them, widen the corridor, or move the targets behind them"
             )
+        if direct and sketch.path is None:
+            ground = ground.near_shortest(sketch.start.position, layers.leg, settings)
         return cls._with(made, sketch, constraints, ground, heuristic, layers)
 
     @classmethod

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 PICK_TOL_M: Final = 0.05
 HAND_MASKS: Final = {None: PICK_LEFT | PICK_RIGHT, "left": PICK_LEFT, "right": PICK_RIGHT}
+TURN_WAY_M: Final = 2.0  # [m] of a path within which its turning is summed: about three steps
+TURN_STEP_M: Final = 0.1  # [m] from place to place where a path is looked at
 MAX_GOALS: Final = 31  # constraints that fit into the key of a search state
 
 
@@ -270,3 +272,23 @@ def check_parameters(
                 )
         return SearchFailure(f"PARAM_OUT_OF_RANGE({layer})", advice)
     return None
+
+
+def find_missing_turn(roads: SearchGraph, sketch: Sketch) -> str:
+    """Turn of the path drawn that is sharper than all steps of a graph together; empty if there is none."""
+    step = (np.isfinite(roads.feet[roads.source][:, :, 0]).sum(axis=1) == 1) & (roads.flight[:, 0] <= 0.0)
+    if sketch.path is None or not step.any():
+        return ""
+    num_steps = TURN_WAY_M / max(float(np.median(np.linalg.norm(roads.delta[step, :2], axis=1))), 1e-9)
+    heading = np.unwrap(sketch.path.heading_at(np.arange(0.0, sketch.path.length_m, TURN_STEP_M)))
+    lag = min(round(TURN_WAY_M / TURN_STEP_M), len(heading) - 1)
+    # Yaw is positive towards +X, which is the left of one who faces +Z
+    for side, sign in (("left", 1.0), ("right", -1.0)):
+        asked = float(np.degrees(sign * (heading[lag:] - heading[: len(heading) - lag])).max(initial=0.0))
+        most = float(np.degrees(sign * roads.delta[step, 2]).max(initial=0.0))
+        if asked > most * num_steps:
+            return (
+                f"the path turns {side} by {asked:.0f}° within {TURN_WAY_M:g} m, and no step of this graph turns "
+                f"{side} by more than {most:.0f}°: add clips that turn, or draw a gentler path"
+            )
+    return ""

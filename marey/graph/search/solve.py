@@ -75,6 +75,7 @@ def search_graph(
     until: int | None = None,
     fallback: bool = True,
     calm: bool = True,
+    direct: bool = True,
     method: str = "moved",
     objective: str = "effort",
     settings: SearchSettings | None = None,
@@ -99,6 +100,8 @@ def search_graph(
         until: only the first so many constraints, the goal being the last.
         calm: jump and pick up only where a constraint asks for it, unless there is no such way; bounds are then those
             of the graph without other jumps and picks.
+        direct: where no path is drawn, keep to places through which a way is at most a tenth and 1 m longer than the
+            shortest, unless there is no such way; bounds are then those of such ways.
         fallback: where no way is found, look for other ways inside phases whose own way meets a wall.
         method: "moved": footsteps before a pick give way by some centimetres, each by 3 cm and 3 degrees at most, so
             that the hand is over its object and a pinned root at its pin; the world is looked at again with these
@@ -149,14 +152,17 @@ def search_graph(
     compile_kernels()
     clock = SearchClock(budget_s, cancel)
     with borrow_memory(max_states) as memory:
-        run = ask.answer(memory, clock, calm=calm)
+        direct = direct and sketch.path is None
+        run = ask.answer(memory, clock, calm=calm, direct=direct)
         if isinstance(run, SearchFailure) and run.code == "NO_2D_ROUTE":
             # Boxes that close the way are jumped over where they are low enough
             ask = replace(ask, sketch=leap_low_boxes(sketch, chosen), is_blended=k == 2)
-            run = ask.answer(memory, clock, calm=calm) if ask.sketch is not sketch else run
-        if calm and not isinstance(run, SearchFailure) and run.best is None and not clock.stopped:
-            clear_memory(memory)
-            run = ask.answer(memory, clock, calm=False, before=run)
+            run = ask.answer(memory, clock, calm=calm, direct=direct) if ask.sketch is not sketch else run
+        # Longer ways, then unasked jumps as well
+        for is_calm, is_meant in ((calm, direct), (False, calm)):
+            if is_meant and not isinstance(run, SearchFailure) and run.best is None and not clock.stopped:
+                clear_memory(memory)
+                run = ask.answer(memory, clock, calm=is_calm, before=run)
         if isinstance(run, SearchFailure):
             return SearchResult(run.code, seconds=clock.seconds, advice=run.advice)
         return _make_result(graph, ask.sketch, run, clock)
@@ -180,13 +186,20 @@ class _SearchQuery:
     on_solution: Callable[[SearchSolution], bool | None] | None
 
     def answer(
-        self, memory: SearchMemory, clock: SearchClock, *, calm: bool, before: AnytimeSearch | None = None
+        self,
+        memory: SearchMemory,
+        clock: SearchClock,
+        *,
+        calm: bool,
+        direct: bool = False,
+        before: AnytimeSearch | None = None,
     ) -> AnytimeSearch | SearchFailure:
         """Search without blends, then with them; what was found without them is the cost to beat."""
-        problem = self._problem(1, calm)
+        problem = self._problem(1, calm, direct)
         if isinstance(problem, SearchFailure) and not (self.is_blended and problem.code.startswith("PARAM")):
             return problem
-        patience = clock.part(self.settings.calm_share) if calm else clock
+        share = self.settings.direct_share if direct else self.settings.calm_share if calm else 1.0
+        patience = clock.part(share)
 
         def tell(found: SearchSolution, run: AnytimeSearch) -> bool | None:
             made = _make_result(self.graph, self.sketch, run, clock)
@@ -198,7 +211,7 @@ class _SearchQuery:
             # Other ways inside phases are of use only where something stands in the way
             world = self.sketch.world
             has_walls = bool(self.sketch.path is not None or world.walls or world.tables or world.boxes)
-            looks = Detours(self.graph) if self.fallback and has_walls else None
+            looks = Detours(self.graph) if self.fallback and has_walls and not direct else None
             share = clock.part(self.settings.unblended_share) if self.is_blended else clock
             run = AnytimeSearch(
                 problem,
@@ -217,7 +230,7 @@ class _SearchQuery:
             spent = clock.seconds
             prepare_graph(self.graph, 2, calm=calm)
             clock = replace(clock, budget_s=clock.budget_s + clock.seconds - spent)
-            blended = self._problem(2, calm, is_free=self.method == "img_ara")
+            blended = self._problem(2, calm, direct, is_free=self.method == "img_ara")
             if isinstance(blended, SearchFailure):
                 return blended if run is None else run
             clear_memory(memory)
@@ -231,13 +244,14 @@ class _SearchQuery:
         # What to say where time was over before anything was looked at
         return problem if isinstance(problem, SearchFailure) else SearchFailure("TIMEOUT", "give more time")
 
-    def _problem(self, k: int, calm: bool, *, is_free: bool = False) -> SearchProblem | SearchFailure:
+    def _problem(self, k: int, calm: bool, direct: bool, *, is_free: bool = False) -> SearchProblem | SearchFailure:
         made = prepare_graph(self.graph, k, calm=calm)
         # Near a pick is enough where blends of all steps do the rest
         settings = replace(self.settings, slack_m=SearchSettings().slack_m) if is_free else self.settings
         return SearchProblem.from_sketch(
-            made, self.sketch, self.heuristic, self.pick_tolerance_m, self.until, settings, self.graph.tables
-        )
+            made, self.sketch, self.heuristic, self.pick_tolerance_m, self.until, settings, self.graph.tables,
+            direct=direct,
+        )  # fmt: skip
 
 
 def _make_result(graph: MotionGraph, sketch: Sketch, run: AnytimeSearch, clock: SearchClock) -> SearchResult:
