@@ -46,7 +46,8 @@ from marey.spacetime.reduced.track import (
 DEEPER_CROUCH_M: Final = 0.05  # [m] how much lower the body is held in the next attempt
 MAX_ITERATIONS: Final = 80  # iterations before the next attempt
 TOLERANCE: Final = 1e-4  # on scaled rows
-SOFT_TOLERANCE: Final = 1e-3  # of a search that only gives the start of another
+SOFT_TOLERANCE: Final = 2e-2  # of a search that only gives the start of another
+ROUGH_TOLERANCE: Final = 1e-3  # of an exact search after which nodes are still added
 SOFT_ROUNDING: Final = 1e-5  # [m^4] of stretched legs in the first search, where an exact one cannot bend again
 SHORT_STEPS: Final = 0.1  # first trust region of a search that overstretched a leg with the usual one
 DETOUR_FRACTION: Final = 0.15  # [-] by which flights are longer or shorter on the way to the asked ones
@@ -196,10 +197,10 @@ def _solve_restart(search: ReducedSearch, attempt: RestartSettings, warm_start: 
     if soft.is_solved and built.settings.has_physics:
         # Nodes and cuts that the rounded solution asks for are those that the exact one would ask for
         found = find_refinements(round_, soft.x)
-        tried = replace(built.settings, looks=found.looks, cuts=found.cuts)
+        tried = replace(found, rounding=built.settings.rounding, planes=())
         is_finer = tried != built.settings
         finer = build_reduced_problem(search.problem, behaviour, tried) if is_finer else built
-        result = search.solve(finer, soft.x, SHORT_STEPS)
+        result = search.solve(finer, soft.x, SHORT_STEPS, ROUGH_TOLERANCE)
         if result.is_solved or finer is built:
             return finer, result
     return built, search.solve(built, soft.x, SHORT_STEPS)
@@ -296,7 +297,10 @@ def find_refinements(built: ReducedProblem, x: FloatArray, allowed: float = 1.0)
 
 
 def refine_collocation(search: ReducedSearch, built: ReducedProblem, result: SQPResult) -> ReducedSolution:
-    """Add nodes where forces are not supplied and rows where the upper body violates its limits, and continue."""
+    """Add nodes where forces are not supplied and rows where the upper body violates its limits, and continue.
+
+    Each search but the last is rough: what it leaves is far below what the next rows change.
+    """
     for k in range(MAX_REFINEMENTS):
         if not result.is_solved or search.is_over:
             break
@@ -308,12 +312,15 @@ def refine_collocation(search: ReducedSearch, built: ReducedProblem, result: SQP
         for tried in (settings, replace(settings, watched=old.watched, planes=old.planes)):
             again = build_reduced_problem(built.problem, built.scene.behaviour, tried)
             # A body that must go over something moves far; what is missing between nodes is near
-            better = search.solve(again, result.x, SHORT_STEPS if tried.planes == old.planes else PLANE_STEPS)
+            trust = SHORT_STEPS if tried.planes == old.planes else PLANE_STEPS
+            better = search.solve(again, result.x, trust, ROUGH_TOLERANCE)
             if better.is_solved or tried == old:
                 break
         if not better.is_solved:
             break
         built, result = again, better
+    if result.is_solved and result.violation > TOLERANCE:
+        result = search.solve(built, result.x, SHORT_STEPS)
     return built, result
 
 
@@ -409,6 +416,7 @@ def optimize_reduced(
     # Durations, then collocation where the dense check finds faults
     free = find_free_phases(problem)
     if free and result.is_solved:
+        result = search.solve(built, result.x, SHORT_STEPS)
         built, result = optimise_durations(search, built, result, free)
     built, result = refine_collocation(search, built, result)
     return _build_result(search, built, result, rate_hz)
