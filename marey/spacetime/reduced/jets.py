@@ -229,6 +229,12 @@ class JetFunction:
         replay_tape(self._tape, np.ascontiguousarray(z), np.ascontiguousarray(data), chosen, jets)
         return jets
 
+    def replace_rounding(self, rounding: float) -> JetFunction:
+        """The same function with another corner of its positive roots."""
+        numbers = self._tape.numbers.copy()
+        numbers[self._tape.ops[:, 0] == OP_POSITIVE_ROOT, 0] = rounding
+        return JetFunction(self._tape._replace(numbers=numbers), self.num_variables)
+
 
 def angle_of_vector(y: Jet, x: Jet) -> Jet:
     """``atan2(y, x)`` [rad]."""
