@@ -19,8 +19,6 @@ START_SHARE = 0.02  # [-] of the penalty: first multiplier of an inequality
 START_SLACK = 0.02  # first distance of a row from its ends, in scaled rows
 START_BOX = 0.02  # [-] of the box: first distance of a variable from its bounds
 START_BOX_GAP = 0.1  # [-] of the mean gap of the rows, for the bounds
-import os
-GAP_SHARE = float(os.environ.get("GS","1e-2"))
 DUAL_TOL = 1e-6  # [-] of the gradient
 ROUNDING_GAP = 1e-3  # [-] of the tolerance; below it residuals only grow
 BOUNDARY_SHARE = 0.995  # [-] of the way to the boundary that a step may take
@@ -75,19 +73,13 @@ class InteriorPoint:
         sides: ElasticRows,
         low: FloatArray,
         high: FloatArray,
-        least: float,
+        tolerance: float,
         max_steps: int,
     ) -> tuple[InteriorIterate, int]:
         """Point whose gap is below the tolerance, and how many factorisations it took."""
         self.gradient, self.sides, self.low, self.high = gradient, sides, low, high
         # Start inside the box, with slacks that hold every row
         sides, width = self.sides, self.high - self.low
-        is_equal = sides.floors < 0.0
-
-        def violation(distance: FloatArray) -> float:
-            return float(np.where(is_equal, np.abs(distance), np.maximum(distance, 0.0)).sum())
-
-        before = sides.penalty * violation(-sides.ends)
         d = np.clip(0.0, self.low + START_BOX * width, self.high - START_BOX * width)
         distance = sides.signs * (self.jacobian @ d)[sides.rows] - sides.ends
         s, t = np.maximum(-distance, 0.0) + START_SLACK, np.maximum(distance, 0.0) + START_SLACK
@@ -102,21 +94,17 @@ class InteriorPoint:
         self.num_factors = 0
         scale = 1.0 + float(np.abs(gradient).max(initial=0.0))
         while self.num_factors < max_steps:
-            gap, along, ahead = self._gap(point), self.jacobian @ point.d, self.hessian @ point.d
+            gap = self._gap(point)
             # Residuals of stationarity and of the rows
             dual = (
-                ahead
+                self.hessian @ point.d
                 + self.damping * point.d
                 + self.gradient
                 + self._weighted_rows(point.w + sides.floors)
                 + point.zu
                 - point.zl
             )
-            distance = sides.signs * along[sides.rows] - sides.ends
-            primal = distance - point.t + point.s
-            # What the step brings, of which a small part need not be known
-            now = float(gradient @ point.d + 0.5 * point.d @ ahead) + sides.penalty * violation(distance)
-            tolerance = max(least, GAP_SHARE * (before - now))
+            primal = sides.signs * (self.jacobian @ point.d)[sides.rows] - sides.ends - point.t + point.s
             is_rounded = self.num_factors > 0 and gap < ROUNDING_GAP * tolerance
             is_settled = float(np.abs(dual).max(initial=0.0)) < DUAL_TOL * scale or is_rounded
             if (gap < tolerance and is_settled) or not np.isfinite(gap):
