@@ -204,11 +204,11 @@ def _solve_restart(search: ReducedSearch, attempt: RestartSettings, warm_start: 
         built = build_reduced_problem(search.problem, behaviour, settings)
         return built, replace(search.solve(built, soft.x, attempt.trust, 1.0), status=SolveStatus.STOPPED)
     if soft.is_solved and settings.has_physics:
-        # Nodes, cuts and limits that the rounded solution asks for are those that the exact one would ask for
-        found = find_refinements(round_, soft.x)
-        found = replace(found, rounding=settings.rounding, planes=settings.planes)
+        # Nodes, cuts, limits and planes that the rounded solution asks for are those that the exact one would ask for
+        found = replace(find_refinements(round_, soft.x), rounding=settings.rounding)
         built = build_reduced_problem(search.problem, behaviour, found)
-        result = search.solve(built, soft.x, SHORT_STEPS, still=STILL_OBJECTIVE)
+        trust = SHORT_STEPS if found.planes == settings.planes else PLANE_STEPS
+        result = search.solve(built, soft.x, trust, still=STILL_OBJECTIVE)
         if result.is_solved or found == settings:
             return built, result
     built = build_reduced_problem(search.problem, behaviour, settings)
