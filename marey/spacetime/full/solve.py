@@ -210,7 +210,7 @@ def _solve_until_physics_holds(
             break
         layout, x = solution.layout, solution.x
         weak = tuple(frame for frame in find_weak_instants(layout, x) if frame not in solution.extra)
-        near = tuple(pair for pair in find_near_pairs(layout, x) if pair not in solution.near)
+        near = find_near_pairs(layout, x, solution.near)
         cuts = find_passed_faces(layout, x)
         if not (weak or near or cuts):
             break
