@@ -21,7 +21,7 @@ from marey.dynamics import (
 )
 from marey.motion import Contacts, Motion
 from marey.spacetime.full.layout import SNAP_S, CurveRates, FullBodyModel, FullLayout, InstantBuilder, Instants
-from marey.spacetime.problem.definition import Contact
+from marey.spacetime.problem.definition import Contact, SpacetimeProblem
 from marey.spacetime.problem.obstacles import build_obstacles, is_crossed, measure_gaps
 from marey.spacetime.problem.solution import frame_instants
 from marey.spacetime.problem.supply import (
@@ -402,16 +402,37 @@ def plant_points(layout: FullLayout, points: FloatArray) -> FloatArray:
     q, still = wanted.copy(), np.zeros_like(wanted)
     for _ in range(PLANT_PASSES):
         for _ in range(PLANT_STEPS):
-            reached, com = compute_points_motion(tree, q, still, still, dofs, places), compute_com_motion(tree, q, still, still)
-            J = np.concatenate([(pull[:, :, None, None] * reached.J).reshape(len(q), -1, tree.num_dofs),
-                                COM_PULL * com.J[:, ::2], np.broadcast_to(np.diag(weights), (len(q), *2 * (tree.num_dofs,)))], axis=1)
-            gap = np.concatenate([(pull[:, :, None] * (goals - reached.position)).reshape(len(q), -1),
-                                  COM_PULL * (path - com.position)[:, ::2], weights * (wanted - q)], axis=1)
+            reached, com = (
+                compute_points_motion(tree, q, still, still, dofs, places),
+                compute_com_motion(tree, q, still, still),
+            )
+            J = np.concatenate(
+                [
+                    (pull[:, :, None, None] * reached.J).reshape(len(q), -1, tree.num_dofs),
+                    COM_PULL * com.J[:, ::2],
+                    np.broadcast_to(np.diag(weights), (len(q), *2 * (tree.num_dofs,))),
+                ],
+                axis=1,
+            )
+            gap = np.concatenate(
+                [
+                    (pull[:, :, None] * (goals - reached.position)).reshape(len(q), -1),
+                    COM_PULL * (path - com.position)[:, ::2],
+                    weights * (wanted - q),
+                ],
+                axis=1,
+            )
             step = np.linalg.solve(J.swapaxes(1, 2) @ J, (J.swapaxes(1, 2) @ gap[..., None]))[..., 0]
             q = np.clip(q + np.clip(step, -PLANT_STEP_RAD, PLANT_STEP_RAD), tree.lower, tree.upper)
         padded = np.concatenate([q[:1], q, q[-1:]])
         wanted = 0.25 * padded[:-2] + 0.5 * q + 0.25 * padded[2:]
     return q[:, figure.angles]
+
+
+def stands_on_hands(problem: SpacetimeProblem) -> bool:
+    """Whether hands alone carry the body in some phase, by pressing on something."""
+    stands = [phase.contacts for phase in problem.phases if phase.contacts]
+    return any(all(c.kind == "foot" and c.point.endswith(("hand", "hands")) for c in own) for own in stands)
 
 
 def interpolate_turns(layout: FullLayout, points: FloatArray) -> FloatArray:
@@ -428,7 +449,7 @@ def interpolate_turns(layout: FullLayout, points: FloatArray) -> FloatArray:
 
 
 def build_guess(layout: FullLayout, motion: Motion | None = None, *, is_planted: bool = False) -> FloatArray:
-    """Unknowns of the flat or of the planted guess, or those nearest to a motion that is stretched to the length of the problem.
+    """Unknowns of the flat or of the planted guess, or those nearest to a motion stretched to the problem's length.
 
     In the flat guess every angle is constant, or linear in time between the pose keys that name it. Root positions
     follow from the contacts; flights start with the ballistic velocity between their supports.

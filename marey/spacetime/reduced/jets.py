@@ -40,7 +40,7 @@ def _multiply_jets(jets: FloatArray, out: int, a: int, b: int) -> None:
 
 @kernel
 def _compose_jet(jets: FloatArray, out: int, a: int, f0: float, f1: float, f2: float, f3: float) -> None:
-    """Write ``f(a)`` of a function with value ``f0`` and derivatives ``f1, f2, f3`` at one of the ``jets (R, 3, C)``."""
+    """Write ``f(a)`` of a function with value ``f0`` and derivatives ``f1, f2, f3`` at a, one of ``jets (R, 3, C)``."""
     r, s = jets[a, 1, 0], jets[a, 2, 0]
     for j in range(1, jets.shape[2]):
         g0, g1, g2 = jets[a, 0, j], jets[a, 1, j], jets[a, 2, j]
