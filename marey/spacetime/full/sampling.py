@@ -384,7 +384,7 @@ def plant_points(layout: FullLayout, points: FloatArray) -> FloatArray:
     middles = np.array([np.mean([c.position for c in phases[p].contacts], axis=0) for p in stands])
     centres = [timeline.time_of(p, 0.5) for p in stands]
     path = np.stack([np.interp(times, centres, middles[:, k]) for k in range(3)], axis=1)
-    wanted = figure.coordinates(points, path + [0.0, 0.5 * layout.problem.height_m, 0.0])
+    wanted = figure.coordinates(points, path + np.array([0.0, 0.5 * layout.problem.height_m, 0.0]))
     # Arms over the head of who leans
     trunk = [int(figure.angles[figure.root_angles[-1]])] * 2
     ends = compute_point_positions(tree, wanted, trunk, np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]))
