@@ -279,17 +279,17 @@ class JointTree:
     def to_motion(self, q: ArrayLike, rate_hz: float, contacts: Contacts | None = None) -> Motion:
         """Clip of the tree's skeleton that coordinates ``q (F, D)`` describe."""
         figure, q = self._require_skeleton(), frozen(q, None, self.num_dofs, name="q")
-        turned: list[SO3] = []
-        for dofs in figure.joint_dofs:
-            # R_parent_joint: orientation, then the turn about the axis, of each coordinate
-            total = SO3.identity(len(q))
-            for i in self._select_kind(dofs, REVOLUTE):
-                total = total @ SO3(self.orientations[i]) @ SO3.from_axis_angle(self.axes[i], q[:, i])
-            turned.append(total)
+        # R_parent_joint is the product of orientation and turn of each coordinate, first, second and third ones at once
+        turns = SO3(self.orientations) @ SO3.from_axis_angle(self.axes, q)
+        chains = [self._select_kind(dofs, REVOLUTE) for dofs in figure.joint_dofs]
+        total = SO3.identity(len(q), len(chains)).wxyz.copy()
+        for k in range(max(map(len, chains))):
+            joints = [j for j, chain in enumerate(chains) if len(chain) > k]
+            total[:, joints] = (SO3(total[:, joints]) @ turns[:, [chains[j][k] for j in joints]]).wxyz
         roots = np.zeros((len(q), 3))
         for i in self._select_kind(figure.joint_dofs[0], PRISMATIC):
             roots += self.offsets[i] + q[:, i, None] * self.axes[i]
-        return Motion(figure.skeleton, rate_hz, roots, SO3.stack(turned, axis=1), contacts=contacts)
+        return Motion(figure.skeleton, rate_hz, roots, SO3(total), contacts=contacts)
 
     def from_motion(self, motion: Motion) -> FloatArray:
         """Coordinates ``(F, D)`` of a clip of the tree's skeleton, unwrapped in time.

@@ -120,6 +120,7 @@ class SQPSettings:
     """What the caller asked for."""
 
     tolerance: float = 1e-4
+    objective_tolerance: float = 1e-4
     trust: float = 0.5
     penalty: float = 10.0
     max_iterations: int = 200

@@ -109,7 +109,7 @@ class TrustSearch:
 
         # The search ends on its rows where the objective is still, or where neither the trust region nor the rows move
         tolerance = self.settings.tolerance
-        scale = tolerance * (1.0 + abs(before.objective))
+        scale = self.settings.objective_tolerance * (1.0 + abs(before.objective))
         is_feasible = self.current.violation < tolerance
         is_still = (is_accepted and abs(actual) < scale) or predicted < 0.1 * scale * min(self.trust / STILL_TRUST, 1.0)
         if is_feasible and is_still:
@@ -267,6 +267,7 @@ def solve_sqp(
     projection: Projection = "h",
     max_iterations: int = 200,
     tolerance: float = 1e-4,
+    objective_tolerance: float | None = None,
     time_limit_s: float | None = None,
     trust: float = 0.5,
     penalty: float = 10.0,
@@ -288,6 +289,7 @@ def solve_sqp(
         projection: metric of "fang2003".
         max_iterations: quadratic programmes at most, corrections apart.
         tolerance: on scaled rows, and on the relative change of the objective.
+        objective_tolerance: on the latter alone, in its place.
         time_limit_s: wall time [s]; the best iterate is kept.
         trust: first radius of the trust region, in scaled variables.
         penalty: first ν.
@@ -308,7 +310,8 @@ def solve_sqp(
     if not np.all(lower <= upper) or not np.all(programme.row_lower <= programme.row_upper):
         raise InputError("a lower end is above its upper end", "Lower comes first")
     x = np.clip(x, lower, upper)
-    settings = SQPSettings(tolerance, trust, penalty, max_iterations, time_limit_s, on_iteration)
+    still = tolerance if objective_tolerance is None else objective_tolerance
+    settings = SQPSettings(tolerance, still, trust, penalty, max_iterations, time_limit_s, on_iteration)
     with single_thread():
         if not np.any(upper - lower > FIXED_WIDTH):
             # Nothing is free: the start is the answer, or there is none

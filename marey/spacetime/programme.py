@@ -259,8 +259,19 @@ class _CostWindow:
     def __init__(self, numbers: IntArray, scales: FloatArray, size: int) -> None:
         self.numbers = np.maximum(numbers, 0)  # (n, C)
         self.scales = np.where(numbers >= 0, scales, 0.0)  # none for what is fixed
-        self.keys = (self.numbers[:, :, None] + self.numbers[:, None, :] * size).ravel()
+        # Instants that see the same of the C variables; the others, most of them empty slots, are in no product
+        patterns, which = np.unique(numbers >= 0, axis=0, return_inverse=True)
+        columns = [np.flatnonzero(pattern) for pattern in patterns]
+        self.groups = [(np.flatnonzero(which.ravel() == k)[:, None], own) for k, own in enumerate(columns)]
+        seen = [self.numbers[group] for group in self.groups]
+        self.keys = np.concatenate([(own[:, :, None] + own[:, None] * size).ravel() for own in seen])
         self.positions = self.keys[:0]
+
+    def multiply(self, slopes: FloatArray, weights: FloatArray) -> FloatArray:
+        """Entries of J'WJ in the order of the keys, for slopes ``(n, m, C)`` and weights ``(n,)``."""
+        parts = [slopes[at, :, own].transpose(0, 2, 1) for at, own in self.groups]
+        sizes = [weights[at[:, 0], None, None] for at, _ in self.groups]
+        return np.concatenate([((w * own).swapaxes(1, 2) @ own).ravel() for own, w in zip(parts, sizes, strict=True)])
 
 
 class MotionProgramme(ABC, Generic[State]):
@@ -447,15 +458,15 @@ class MotionProgramme(ABC, Generic[State]):
             gradient += np.bincount(window.numbers.ravel(), weights=pull.ravel(), minlength=gradient.size)
             if is_known:
                 continue
-            hessian = (slopes * (2.0 * term.weights[:, None, None])).swapaxes(1, 2) @ slopes
+            hessian = window.multiply(slopes, 2.0 * term.weights)
             if term.is_linear:
                 self._linear[i] = slopes
-                self._constant += self._hessian.collect(window.positions, hessian.ravel())
+                self._constant += self._hessian.collect(window.positions, hessian)
             else:
                 blocks[key] = blocks[key] + hessian if key in blocks else hessian
         data = self._constant.copy()
         for key, block in blocks.items():
-            data += self._hessian.collect(self._windows[key].positions, block.ravel())
+            data += self._hessian.collect(self._windows[key].positions, block)
         for term in self.costs.gradients:
             window = self._windows[term.instants.tobytes()]
             pull = np.zeros((len(term.instants), 1, window.numbers.shape[1]))

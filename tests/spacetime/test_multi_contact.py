@@ -10,10 +10,11 @@ import pytest
 from scipy.optimize import linprog
 
 from marey.base import FormatError, InputError
+from marey.dynamics import compute_point_positions
 from marey.spacetime import SpacetimeProblem, SpacetimeResult, load_problem, optimize, parse_problem, problem_to_toml
 from marey.spacetime.dispatch import build_character
-from marey.spacetime.full.layout import FullBodyModel
-from marey.spacetime.full.sampling import close_contact
+from marey.spacetime.full.layout import FullBodyModel, FullLayout
+from marey.spacetime.full.sampling import close_contact, interpolate_pose_keys, plant_points, stands_on_hands
 from marey.spacetime.problem.builders import build_jump_problem
 from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase
 from marey.spacetime.problem.obstacles import build_obstacles, find_floor, measure_gaps
@@ -163,3 +164,70 @@ def test_a_refused_field_is_named_with_its_line(tmp_path) -> None:
     with pytest.raises(FormatError, match="mass_kg") as caught:
         load_problem(tmp_path / "heavy.toml")
     assert caught.value.line == line
+
+
+def cartwheel(side: float) -> SpacetimeProblem:
+    """Over both hands to the left (side 1) or to the right (-1)."""
+    near, far = ("left", "right") if side > 0.0 else ("right", "left")
+    foot = Contact(f"{near}_foot", (0.1 * side, 0.0, 0.0), friction=0.9)
+    first, second = (
+        Contact(f"{name}_hand", (x * side, 0.0, 0.0), half_extents_m=(0.08, 0.05), max_tilt_deg=80.0)
+        for name, x in ((near, 0.8), (far, 1.2))
+    )
+    there = Contact(f"{far}_foot", (1.9 * side, 0.0, 0.0))
+    phases = (
+        ProblemPhase("lunge", 0.4, (foot,)),
+        ProblemPhase("first hand", 0.3, (foot, first)),
+        ProblemPhase("hands", 0.4, (first, second)),
+        ProblemPhase("second hand", 0.3, (second, there)),
+        ProblemPhase("rise", 0.4, (there,)),
+    )
+    turned = sorted((-6.7 * side, -5.8 * side))
+    keys = (
+        Key("turn", "lunge", 0.0, axis="roll", lower=-0.4, upper=0.4),
+        Key("turn", "rise", 1.0, axis="roll", lower=turned[0], upper=turned[1]),
+    )
+    return SpacetimeProblem("cartwheel", phases, guess="stand", keys=keys, objective=Objective(accel=1.0, prior=2.0))
+
+
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_a_planted_guess_turns_over_with_hands_and_feet_on_their_plants(side: float) -> None:
+    problem = cartwheel(side)
+    figure = FullBodyModel.from_tree(build_character(problem))
+    layout = FullLayout.from_problem(problem, figure)
+    assert stands_on_hands(problem) and not stands_on_hands(STEP)
+    flat = interpolate_pose_keys(layout)
+    points = plant_points(layout, flat)
+    tree, times, gaps = figure.tree, layout.timeline.spline.greville, list[float]()
+    # How far the distance of two contacts is from that of their plants, wherever the root is
+    for guess in (flat, points):
+        apart = list[float]()
+        for p in (1, 2, 3):
+            own = (times > layout.timeline.edges[p] + 1e-6) & (times < layout.timeline.edges[p + 1] - 1e-6)
+            one, two = problem.phases[p].contacts
+            dofs, places = zip(*(figure.point(c.point) for c in (one, two)), strict=True)
+            at = compute_point_positions(tree, figure.coordinates(guess[own]), dofs, np.array(places))
+            apart += np.linalg.norm(at[:, 1] - at[:, 0] - np.subtract(two.position, one.position), axis=1).tolist()
+        gaps.append(float(np.mean(apart)))
+    assert gaps[1] < 0.25 * gaps[0]
+    # Half way round while the hands carry it
+    turn = points[:, figure.angle_index("roll")] * -side
+    assert turn[0] < 0.5 and turn[-1] > 5.5 and abs(np.interp(0.9, times, turn) - np.pi) < 0.5
+    inside = (points >= tree.lower[figure.angles] - 1e-9) & (points <= tree.upper[figure.angles] + 1e-9)
+    assert inside.all()
+
+
+def test_a_cartwheel_is_solved_with_the_head_below_the_hips_over_the_hands() -> None:
+    problem = cartwheel(1.0)
+    result = optimize(problem)
+    assert result.check.samples >= 1000 and not result.check.faults
+    tree = build_character(problem)
+    q = tree.from_motion(result.motion)
+    trunk = tree.points["head"][0]
+    head, hips = compute_point_positions(
+        tree, q, [trunk, trunk], np.array([tree.points["head"][1], np.zeros(3)])
+    ).swapaxes(0, 1)
+    times = np.arange(len(q)) / result.motion.rate_hz
+    over = (times > 0.75) & (times < 1.05)
+    assert (head[over, 1] < hips[over, 1]).all()
+    assert head[0, 1] > hips[0, 1] + 0.5 and head[-1, 1] > hips[-1, 1] + 0.4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any, Final
 
@@ -161,9 +162,9 @@ class FullProgramme(MotionProgramme[BodyState]):
         # Capsules that came too near to something stay out of it
         capsules, obstacles = build_capsules(layout.figure.tree), build_obstacles(layout.problem)
         points: dict[str, tuple[int, FloatArray]] = {}
-        for p, number, shape in near:
+        for (p, number, shape), count in Counter(near).items():
             # A foot that stands on the floor beside this phase is on it at their border
-            capsule, times = capsules[number], layout.timeline.even_frames(p, CLEARANCE_PER_SPAN)
+            capsule, times = capsules[number], layout.timeline.even_frames(p, CLEARANCE_PER_SPAN * count)
             sides = [q for q in (p - 1, p + 1) if 0 <= q < len(layout.timeline.phases)]
             lands = {q > p for q in sides if is_touching(layout.problem, q, capsule, obstacles[shape])}
             times = times[int(False in lands) : len(times) - int(True in lands)]

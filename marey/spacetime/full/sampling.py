@@ -12,10 +12,16 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError, UnknownNameError
-from marey.dynamics import compute_aggregate, compute_com_motion, compute_point_motion
+from marey.dynamics import (
+    compute_aggregate,
+    compute_com_motion,
+    compute_point_motion,
+    compute_point_positions,
+    compute_points_motion,
+)
 from marey.motion import Contacts, Motion
-from marey.spacetime.full.layout import CurveRates, FullBodyModel, FullLayout, InstantBuilder, Instants
-from marey.spacetime.problem.definition import Contact
+from marey.spacetime.full.layout import SNAP_S, CurveRates, FullBodyModel, FullLayout, InstantBuilder, Instants
+from marey.spacetime.problem.definition import Contact, SpacetimeProblem
 from marey.spacetime.problem.obstacles import build_obstacles, is_crossed, measure_gaps
 from marey.spacetime.problem.solution import frame_instants
 from marey.spacetime.problem.supply import (
@@ -187,6 +193,7 @@ SupportFace = tuple[int, tuple[float, ...]]  # phase, and a row (6,) on the wren
 NearPair = tuple[int, int, int]  # phase, number of a capsule and of an obstacle
 ROOM_M: Final = 0.3  # [m] farther away from a box or bar that is passed over nothing is looked at
 NEAR_M: Final = -0.001  # [m] gap below which a capsule gets rows of its own
+DEEP_M: Final = -0.004  # [m] gap below which such a capsule gets more instants; 5 mm of entry are allowed
 MIN_FACE: Final = 0.04  # [mg] a wrench this far outside shows which face of a cone it passed; 0.05 is allowed
 
 
@@ -206,11 +213,11 @@ def find_passed_faces(layout: FullLayout, x: FloatArray) -> tuple[SupportFace, .
     return tuple(found)
 
 
-def find_near_pairs(layout: FullLayout, x: FloatArray) -> tuple[NearPair, ...]:
+def find_near_pairs(layout: FullLayout, x: FloatArray, known: tuple[NearPair, ...] = ()) -> tuple[NearPair, ...]:
     """Capsules of the body that a solution, or a guess, brings into floor, boxes or bars.
 
     If one enters what the motion leads over, all of them are looked at on that way: where one limb is drawn up another
-    would go through.
+    would go through. Of those that are known already, the ones that go deep between their instants are named again.
     """
     problem, found = layout.problem, dict[NearPair, None]()
     track = sample_track(layout, x, layout.timeline.grid(SAMPLES_PER_SPAN))
@@ -222,7 +229,12 @@ def find_near_pairs(layout: FullLayout, x: FloatArray) -> tuple[NearPair, ...]:
         way = [p for p in range(len(problem.phases)) if is_crossed(problem, p, shapes[s])]
         for k, (_, _, gap) in enumerate(gaps[s :: len(shapes)]):
             found |= {(p, k, s): None for p in way if gap[track.phases == p].min(initial=np.inf) < ROOM_M}
-    return tuple(found)
+    entered = {
+        (int(p), k // len(shapes), k % len(shapes))
+        for k, (_, _, gap) in enumerate(gaps)
+        for p in np.unique(track.phases[gap < DEEP_M])
+    }
+    return tuple(pair for pair in found if pair not in known or pair in entered)
 
 
 def find_weak_instants(layout: FullLayout, x: FloatArray) -> Frames:
@@ -344,8 +356,100 @@ def interpolate_pose_keys(layout: FullLayout) -> FloatArray:
     return points
 
 
-def build_guess(layout: FullLayout, motion: Motion | None = None) -> FloatArray:
-    """Unknowns of the flat guess, or those nearest to a motion that is stretched to the length of the problem.
+PLANT_PULL: Final = 100.0  # [1/m] of contacts to their plants; a joint's pull to the wanted pose is 1 a radian
+COM_PULL: Final = 5.0  # [1/m] of the centre of mass to the middle of the plants, on the ground plan
+ROOT_PULL: Final = 10.0  # [-] of the angles of the root
+PLANT_STEPS: Final = 12  # of Gauss-Newton
+PLANT_PASSES: Final = 8  # between which the wanted poses are smoothed in time
+PLANT_STEP_RAD: Final = 0.3  # largest change of a coordinate in a step
+
+
+def plant_points(layout: FullLayout, points: FloatArray) -> FloatArray:
+    r"""Control points ``(K, D)`` whose poses reach the plants of their phases, turned as the keys of turns say.
+
+    .. math:: \min_q\ w_p^2\sum_c |o_c(q) - p_c|^2 + w_m^2 |c(q) - \bar p|^2 + |W(q - \bar q)|^2
+
+    The root turns linearly in time between its keys, and arms of who leans reach over the head, where his hands meet
+    the ground. Poses are found for all control points at once, within the limits. Between passes the wanted ones
+    :math:`\bar q` are those of the last pass smoothed in time, so that neighbours, and flights, go together.
+    """
+    figure, timeline, phases = layout.figure, layout.timeline, layout.timeline.phases
+    tree, times = figure.tree, timeline.spline.greville
+    plants = [(p, contact) for p, phase in enumerate(phases) for contact in phase.contacts]
+    if not plants:
+        return points
+    points = interpolate_turns(layout, points)
+    # The middle of the plants, linear in time between the phases that have some
+    stands = [p for p, phase in enumerate(phases) if phase.contacts]
+    middles = np.array([np.mean([c.position for c in phases[p].contacts], axis=0) for p in stands])
+    centres = [timeline.time_of(p, 0.5) for p in stands]
+    path = np.stack([np.interp(times, centres, middles[:, k]) for k in range(3)], axis=1)
+    wanted = figure.coordinates(points, path + np.array([0.0, 0.5 * layout.problem.height_m, 0.0]))
+    # Arms over the head of who leans
+    trunk = [int(figure.angles[figure.root_angles[-1]])] * 2
+    ends = compute_point_positions(tree, wanted, trunk, np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]))
+    lean = np.clip(1.0 - (ends[:, 0] - ends[:, 1])[:, 1], 0.0, 1.0)
+    for part in ("shoulder", "elbow"):
+        for angle in figure.angles[_find_angles(figure, part)]:
+            wanted[:, angle] += lean * (NEUTRAL_POSES["hang"][part] - wanted[:, angle])
+    own = [(times > timeline.edges[p] - SNAP_S) & (times < timeline.edges[p + 1] + SNAP_S) for p, _ in plants]
+    pull = PLANT_PULL * np.stack(own, axis=1)
+    at = [figure.point(contact.point) for _, contact in plants]
+    dofs, places = [dof for dof, _ in at], np.array([place for _, place in at])
+    goals = np.array([contact.position for _, contact in plants])
+    weights = np.ones(tree.num_dofs)
+    weights[figure.slides], weights[figure.angles[figure.root_angles]] = 0.1, ROOT_PULL
+    q, still = wanted.copy(), np.zeros_like(wanted)
+    for _ in range(PLANT_PASSES):
+        for _ in range(PLANT_STEPS):
+            reached, com = (
+                compute_points_motion(tree, q, still, still, dofs, places),
+                compute_com_motion(tree, q, still, still),
+            )
+            J = np.concatenate(
+                [
+                    (pull[:, :, None, None] * reached.J).reshape(len(q), -1, tree.num_dofs),
+                    COM_PULL * com.J[:, ::2],
+                    np.broadcast_to(np.diag(weights), (len(q), *2 * (tree.num_dofs,))),
+                ],
+                axis=1,
+            )
+            gap = np.concatenate(
+                [
+                    (pull[:, :, None] * (goals - reached.position)).reshape(len(q), -1),
+                    COM_PULL * (path - com.position)[:, ::2],
+                    weights * (wanted - q),
+                ],
+                axis=1,
+            )
+            step = np.linalg.solve(J.swapaxes(1, 2) @ J, (J.swapaxes(1, 2) @ gap[..., None]))[..., 0]
+            q = np.clip(q + np.clip(step, -PLANT_STEP_RAD, PLANT_STEP_RAD), tree.lower, tree.upper)
+        padded = np.concatenate([q[:1], q, q[-1:]])
+        wanted = 0.25 * padded[:-2] + 0.5 * q + 0.25 * padded[2:]
+    return q[:, figure.angles]
+
+
+def stands_on_hands(problem: SpacetimeProblem) -> bool:
+    """Whether hands alone carry the body in some phase, by pressing on something."""
+    stands = [phase.contacts for phase in problem.phases if phase.contacts]
+    return any(all(c.kind == "foot" and c.point.endswith(("hand", "hands")) for c in own) for own in stands)
+
+
+def interpolate_turns(layout: FullLayout, points: FloatArray) -> FloatArray:
+    """Control points ``(K, D)`` with the turns of the root linear in time between the keys that bound them."""
+    points, times, keyed = points.copy(), layout.timeline.spline.greville, dict[int, list[tuple[float, float]]]()
+    for key in layout.problem.keys:
+        if key.kind == "turn" and key.at is not None:
+            time = layout.timeline.time_of(layout.problem.phase_index(key.phase), key.at)
+            ends = [end for end in (key.lower, key.upper) if end is not None]
+            keyed.setdefault(layout.figure.angle_index(key.axis), []).append((time, float(np.mean(ends))))
+    for i, found in keyed.items():
+        points[:, i] = np.interp(times, *np.transpose(sorted(found)))
+    return points
+
+
+def build_guess(layout: FullLayout, motion: Motion | None = None, *, is_planted: bool = False) -> FloatArray:
+    """Unknowns of the flat or of the planted guess, or those nearest to a motion stretched to the problem's length.
 
     In the flat guess every angle is constant, or linear in time between the pose keys that name it. Root positions
     follow from the contacts; flights start with the ballistic velocity between their supports.
@@ -358,7 +462,8 @@ def build_guess(layout: FullLayout, motion: Motion | None = None) -> FloatArray:
         # Contacts carry equal parts of the weight
         x[load.unknowns[:, 1]] = 1.0 / len(layout.timeline.phases[load.phase].contacts)
     if motion is None:
-        x[: layout.num_curve_unknowns] = interpolate_pose_keys(layout).ravel()
+        points = interpolate_pose_keys(layout)
+        x[: layout.num_curve_unknowns] = (plant_points(layout, points) if is_planted else points).ravel()
         return set_flight_unknowns(layout, x)
     if motion.skeleton.names != tree.skeleton.names:
         raise InputError(

@@ -36,6 +36,7 @@ from marey.spacetime.full.sampling import (
     motion_from_unknowns,
     sample_track,
     set_flight_unknowns,
+    stands_on_hands,
 )
 from marey.spacetime.problem.definition import SpacetimeProblem, Style
 from marey.spacetime.problem.solution import (
@@ -47,6 +48,8 @@ from marey.spacetime.problem.solution import (
 
 RATE_HZ = 120.0  # [Hz] of the motions handed out
 WARM_PENALTY = 100.0  # first weight of violations where the start is nearly a solution
+TURNED_RAD = 0.5 * np.pi  # [rad] from the flat guess beyond which a planted one turns over
+TURNED_REFERENCE = 0.5  # weight of the guess of a body that turns over
 COARSE_ADVICE = "The finer spline was not solved; the motion is that of the coarser one."
 
 Solution = TypeVar("Solution")  # of a problem at some durations, in either space
@@ -108,7 +111,8 @@ def solve_full(
 ) -> FullSolution:
     """Solve a problem with fixed durations; does not raise if it does not converge.
 
-    The search begins at ``start`` (unscaled unknowns), at the motion ``warm_start``, or at the flat guess.
+    The search begins at ``start`` (unscaled unknowns), at the motion ``warm_start``, or at the flat guess. Where hands
+    carry the body alone it begins at the planted guess, near which a motion stays that turns over.
     """
     options, began = options or FullOptions(), time.perf_counter()
     layout = FullLayout.from_problem(problem, FullBodyModel.from_tree(tree))
@@ -123,6 +127,13 @@ def solve_full(
                 warm_start, before = motion_from_unknowns(free.layout, free.x, RATE_HZ, problem.name), free.answer
                 options = options.warm()
         start = build_guess(layout, warm_start)
+        if warm_start is None and stands_on_hands(problem):
+            flat, start = start, build_guess(layout, is_planted=True)
+            turned = np.abs(layout.points(start) - layout.points(flat))[:, layout.figure.root_angles]
+            if turned.max() > TURNED_RAD and problem.objective.reference == 0.0:
+                # No pose that the objective knows says how to turn over
+                problem = replace(problem, objective=replace(problem.objective, reference=TURNED_REFERENCE))
+                layout = replace(layout, problem=problem)
     reference = start if problem.objective.reference > 0.0 else None
     programme = _build_programme(layout, start, options, reference)
     start = set_flight_unknowns(layout, programme.settle_linear_rows(start))
@@ -210,7 +221,7 @@ def _solve_until_physics_holds(
             break
         layout, x = solution.layout, solution.x
         weak = tuple(frame for frame in find_weak_instants(layout, x) if frame not in solution.extra)
-        near = tuple(pair for pair in find_near_pairs(layout, x) if pair not in solution.near)
+        near = find_near_pairs(layout, x, solution.near)
         cuts = find_passed_faces(layout, x)
         if not (weak or near or cuts):
             break

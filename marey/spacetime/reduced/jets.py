@@ -23,33 +23,33 @@ OP_LINEAR, OP_PRODUCT, OP_ROOT, OP_RECIPROCAL, OP_SINE, OP_COSINE, OP_ANGLE, OP_
 
 
 @kernel
-def _multiply_jets(out: FloatArray, a: FloatArray, b: FloatArray) -> None:
-    """Write the product of two jets: Leibniz in time, product rule in the variables."""
-    a0, a1, a2 = a[0, 0], a[1, 0], a[2, 0]
-    b0, b1, b2 = b[0, 0], b[1, 0], b[2, 0]
-    for j in range(1, out.shape[1]):
-        p0, p1, p2 = a[0, j], a[1, j], a[2, j]
-        s0, s1, s2 = b[0, j], b[1, j], b[2, j]
-        out[0, j] = a0 * s0 + b0 * p0
-        out[1, j] = a1 * s0 + a0 * s1 + b1 * p0 + b0 * p1
-        out[2, j] = a2 * s0 + 2.0 * a1 * s1 + a0 * s2 + b2 * p0 + 2.0 * b1 * p1 + b0 * p2
-    out[0, 0] = a0 * b0
-    out[1, 0] = a1 * b0 + a0 * b1
-    out[2, 0] = a2 * b0 + 2.0 * a1 * b1 + a0 * b2
+def _multiply_jets(jets: FloatArray, out: int, a: int, b: int) -> None:
+    """Write the product of two of the ``jets (R, 3, C)``: Leibniz in time, product rule in the variables."""
+    a0, a1, a2 = jets[a, 0, 0], jets[a, 1, 0], jets[a, 2, 0]
+    b0, b1, b2 = jets[b, 0, 0], jets[b, 1, 0], jets[b, 2, 0]
+    for j in range(1, jets.shape[2]):
+        p0, p1, p2 = jets[a, 0, j], jets[a, 1, j], jets[a, 2, j]
+        s0, s1, s2 = jets[b, 0, j], jets[b, 1, j], jets[b, 2, j]
+        jets[out, 0, j] = a0 * s0 + b0 * p0
+        jets[out, 1, j] = a1 * s0 + a0 * s1 + b1 * p0 + b0 * p1
+        jets[out, 2, j] = a2 * s0 + 2.0 * a1 * s1 + a0 * s2 + b2 * p0 + 2.0 * b1 * p1 + b0 * p2
+    jets[out, 0, 0] = a0 * b0
+    jets[out, 1, 0] = a1 * b0 + a0 * b1
+    jets[out, 2, 0] = a2 * b0 + 2.0 * a1 * b1 + a0 * b2
 
 
 @kernel
-def _compose_jet(out: FloatArray, a: FloatArray, f0: float, f1: float, f2: float, f3: float) -> None:
-    """Write ``f(a)`` of a function with value ``f0`` and derivatives ``f1, f2, f3`` at ``a``."""
-    r, s = a[1, 0], a[2, 0]
-    for j in range(1, a.shape[1]):
-        g0, g1, g2 = a[0, j], a[1, j], a[2, j]
-        out[0, j] = f1 * g0
-        out[1, j] = f2 * r * g0 + f1 * g1
-        out[2, j] = (f2 * s + f3 * r * r) * g0 + 2.0 * f2 * r * g1 + f1 * g2
-    out[0, 0] = f0
-    out[1, 0] = f1 * r
-    out[2, 0] = f1 * s + f2 * r * r
+def _compose_jet(jets: FloatArray, out: int, a: int, f0: float, f1: float, f2: float, f3: float) -> None:
+    """Write ``f(a)`` of a function with value ``f0`` and derivatives ``f1, f2, f3`` at a, one of ``jets (R, 3, C)``."""
+    r, s = jets[a, 1, 0], jets[a, 2, 0]
+    for j in range(1, jets.shape[2]):
+        g0, g1, g2 = jets[a, 0, j], jets[a, 1, j], jets[a, 2, j]
+        jets[out, 0, j] = f1 * g0
+        jets[out, 1, j] = f2 * r * g0 + f1 * g1
+        jets[out, 2, j] = (f2 * s + f3 * r * r) * g0 + 2.0 * f2 * r * g1 + f1 * g2
+    jets[out, 0, 0] = f0
+    jets[out, 1, 0] = f1 * r
+    jets[out, 2, 0] = f1 * s + f2 * r * r
 
 
 @kernel
@@ -94,46 +94,47 @@ def replay_tape(tape: TapeArrays, z: FloatArray, data: FloatArray, nodes: IntArr
     ops, numbers, outputs = tape.ops, tape.numbers, tape.outputs
     num_variables, num_data = z.shape[2], data.shape[1]
     first, columns = num_variables + num_data, out.shape[3]
-    registers = np.zeros((first + len(ops), 3, columns))
-    spare = np.zeros((3, 3, columns))
+    # Registers by number: views of them would cost more than most operations
+    jets = np.zeros((first + len(ops) + 3, 3, columns))
+    ahead, beside, spare = first + len(ops), first + len(ops) + 1, first + len(ops) + 2
     for k in nodes:
         # Variables with their rates and unit gradients, then the numbers of the node
         for i in range(num_variables):
             if columns > 1:
-                registers[i, 0, i + 1] = 1.0
+                jets[i, 0, i + 1] = 1.0
             for d in range(3):
-                registers[i, d, 0] = z[k, d, i]
+                jets[i, d, 0] = z[k, d, i]
         for i in range(num_data):
-            registers[num_variables + i, 0, 0] = data[k, i]
+            jets[num_variables + i, 0, 0] = data[k, i]
         # Operations in the order in which they were recorded
         for n in range(len(ops)):
-            code, target = ops[n, 0], registers[first + n]
-            a, b = registers[ops[n, 1]], registers[ops[n, 2]]
+            code, a, b, target = ops[n, 0], ops[n, 1], ops[n, 2], first + n
             if code == OP_LINEAR:
                 for d in range(3):
                     for j in range(columns):
-                        target[d, j] = numbers[n, 1] * a[d, j] + numbers[n, 2] * b[d, j]
-                target[0, 0] += numbers[n, 0]
+                        jets[target, d, j] = numbers[n, 1] * jets[a, d, j] + numbers[n, 2] * jets[b, d, j]
+                jets[target, 0, 0] += numbers[n, 0]
             elif code == OP_PRODUCT:
-                _multiply_jets(target, a, b)
+                _multiply_jets(jets, target, a, b)
             elif code == OP_ANGLE:
                 # atan2(a, b), turned onto the first axis, where the arc tangent is t - t^3 / 3
-                turn = math.atan2(a[0, 0], b[0, 0])
+                turn = math.atan2(jets[a, 0, 0], jets[b, 0, 0])
                 c, s = math.cos(turn), math.sin(turn)
-                ahead = c * b[0, 0] + s * a[0, 0]
                 for i in range(3):
-                    for j in range(target.shape[1]):
-                        spare[0, i, j] = c * b[i, j] + s * a[i, j]
-                        spare[1, i, j] = c * a[i, j] - s * b[i, j]
-                f = 1.0 / ahead
-                _compose_jet(spare[2], spare[0], f, -f * f, 2.0 * f * f * f, -6.0 * f * f * f * f)
-                _multiply_jets(spare[0], spare[1], spare[2])
-                _compose_jet(target, spare[0], turn, 1.0, 0.0, -2.0)
+                    for j in range(columns):
+                        jets[ahead, i, j] = c * jets[b, i, j] + s * jets[a, i, j]
+                        jets[beside, i, j] = c * jets[a, i, j] - s * jets[b, i, j]
+                f = 1.0 / jets[ahead, 0, 0]
+                _compose_jet(jets, spare, ahead, f, -f * f, 2.0 * f * f * f, -6.0 * f * f * f * f)
+                _multiply_jets(jets, ahead, beside, spare)
+                _compose_jet(jets, target, ahead, turn, 1.0, 0.0, -2.0)
             else:
-                f0, f1, f2, f3 = _elementary_derivatives(code, a[0, 0], numbers[n, 0])
-                _compose_jet(target, a, f0, f1, f2, f3)
+                f0, f1, f2, f3 = _elementary_derivatives(code, jets[a, 0, 0], numbers[n, 0])
+                _compose_jet(jets, target, a, f0, f1, f2, f3)
         for i in range(len(outputs)):
-            out[k, i] = registers[outputs[i]]
+            for d in range(3):
+                for j in range(columns):
+                    out[k, i, d, j] = jets[outputs[i], d, j]
 
 
 class Tape:
@@ -228,6 +229,12 @@ class JetFunction:
         jets = np.zeros((len(z), self.num_outputs, 3, 1 + self.num_variables)) if out is None else out
         replay_tape(self._tape, np.ascontiguousarray(z), np.ascontiguousarray(data), chosen, jets)
         return jets
+
+    def replace_rounding(self, rounding: float) -> JetFunction:
+        """The same function with another corner of its positive roots."""
+        numbers = self._tape.numbers.copy()
+        numbers[self._tape.ops[:, 0] == OP_POSITIVE_ROOT, 0] = rounding
+        return JetFunction(self._tape._replace(numbers=numbers), self.num_variables)
 
 
 def angle_of_vector(y: Jet, x: Jet) -> Jet:

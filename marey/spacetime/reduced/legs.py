@@ -92,6 +92,8 @@ def record_leg(leg: Leg, rounding: float = STRETCH_ROUNDING) -> JetFunction:
         rounding: of the corner at full stretch [m^4]; a larger one keeps derivatives tame there and lets the foot
             leave its plant a little.
     """
+    if rounding != STRETCH_ROUNDING:
+        return record_leg(leg).replace_rounding(rounding)
     tape = Tape(NUM_VARIABLES, NUM_PLANT)
     z, plant = tape.variables, tape.data
     # Frame of the pelvis, and the hip

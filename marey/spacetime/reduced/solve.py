@@ -35,6 +35,7 @@ from marey.spacetime.reduced.assembly import (
     choose_settings,
 )
 from marey.spacetime.reduced.behaviour import BehaviourSpace
+from marey.spacetime.reduced.nodes import SNAP_S
 from marey.spacetime.reduced.track import (
     check_track,
     find_stray_coordinates,
@@ -46,7 +47,8 @@ from marey.spacetime.reduced.track import (
 DEEPER_CROUCH_M: Final = 0.05  # [m] how much lower the body is held in the next attempt
 MAX_ITERATIONS: Final = 80  # iterations before the next attempt
 TOLERANCE: Final = 1e-4  # on scaled rows
-SOFT_TOLERANCE: Final = 1e-3  # of a search that only gives the start of another
+SOFT_TOLERANCE: Final = 2e-2  # of a search that only gives the start of another
+STILL_OBJECTIVE: Final = 1e-3  # [-] relative change of the objective at which nodes are looked for; rows are exact
 SOFT_ROUNDING: Final = 1e-5  # [m^4] of stretched legs in the first search, where an exact one cannot bend again
 SHORT_STEPS: Final = 0.1  # first trust region of a search that overstretched a leg with the usual one
 DETOUR_FRACTION: Final = 0.15  # [-] by which flights are longer or shorter on the way to the asked ones
@@ -115,14 +117,22 @@ class ReducedSearch:
         """Whether the time is spent."""
         return self.left_s == 0.0
 
-    def solve(self, built: ReducedProblem, start: FloatArray, trust: float, tolerance: float = TOLERANCE) -> SQPResult:
-        """Solve once."""
+    def solve(
+        self,
+        built: ReducedProblem,
+        start: FloatArray,
+        trust: float,
+        tolerance: float = TOLERANCE,
+        still: float | None = None,
+    ) -> SQPResult:
+        """Solve once, to a tolerance of the rows and of the objective, which may have one of its own."""
         result = solve_sqp(
             built.programme,
             start,
             method="fang2003" if self.solver == "fang2003" else "sl1qp",
             max_iterations=min(self.problem.max_iterations, MAX_ITERATIONS),
             tolerance=tolerance,
+            objective_tolerance=still,
             time_limit_s=self.left_s,
             trust=trust,
             on_iteration=self.on_iteration,
@@ -164,19 +174,18 @@ def _solve_restart(search: ReducedSearch, attempt: RestartSettings, warm_start: 
     """Solve with the corner of stretched legs rounded off, then exactly."""
     settings = replace(search.settings, crouch_m=search.settings.crouch_m + attempt.deeper_m)
     behaviour = search.wider if attempt.is_wider and search.wider is not None else search.behaviour
-    built = build_reduced_problem(search.problem, behaviour, settings)
     round_ = build_reduced_problem(search.problem, behaviour, replace(settings, rounding=SOFT_ROUNDING))
     # Start of the attempt: the guess, a given motion, or the solution of an easier problem
     if warm_start is not None:
-        start = vector_from_motion(built, warm_start)
+        start = vector_from_motion(round_, warm_start)
     elif attempt.stages == 2 or attempt.torque_later:
         lighter = replace(search.problem.objective, torque=0.0)
         problem = replace(search.problem, objective=lighter, strength=None, torque_limits={})
-        settings = replace(round_.settings, has_physics=attempt.stages != 2)
-        easier = build_reduced_problem(problem, search.behaviour, settings)
-        start = search.solve(easier, built.start, 0.5, SOFT_TOLERANCE).x
+        lighter_settings = replace(round_.settings, has_physics=attempt.stages != 2)
+        easier = build_reduced_problem(problem, search.behaviour, lighter_settings)
+        start = search.solve(easier, round_.start, 0.5, SOFT_TOLERANCE).x
     elif attempt.flight == 1.0:
-        start = built.start
+        start = round_.start
     else:
         # From a solution for other flight times
         flights = round_.scene.variables.flights
@@ -192,16 +201,17 @@ def _solve_restart(search: ReducedSearch, attempt: RestartSettings, warm_start: 
     # First with a rounded corner, by which an overstretched leg can bend again
     soft = search.solve(round_, start, attempt.trust, SOFT_TOLERANCE)
     if soft.status is SolveStatus.STOPPED:
+        built = build_reduced_problem(search.problem, behaviour, settings)
         return built, replace(search.solve(built, soft.x, attempt.trust, 1.0), status=SolveStatus.STOPPED)
-    if soft.is_solved and built.settings.has_physics:
-        # Nodes and cuts that the rounded solution asks for are those that the exact one would ask for
-        found = find_refinements(round_, soft.x)
-        tried = replace(built.settings, looks=found.looks, cuts=found.cuts)
-        is_finer = tried != built.settings
-        finer = build_reduced_problem(search.problem, behaviour, tried) if is_finer else built
-        result = search.solve(finer, soft.x, SHORT_STEPS)
-        if result.is_solved or finer is built:
-            return finer, result
+    if soft.is_solved and settings.has_physics:
+        # Nodes, cuts, limits and planes that the rounded solution asks for are those that the exact one would ask for
+        found = replace(find_refinements(round_, soft.x), rounding=settings.rounding)
+        built = build_reduced_problem(search.problem, behaviour, found)
+        trust = SHORT_STEPS if found.planes == settings.planes else PLANE_STEPS
+        result = search.solve(built, soft.x, trust, still=STILL_OBJECTIVE)
+        if result.is_solved or found == settings:
+            return built, result
+    built = build_reduced_problem(search.problem, behaviour, settings)
     return built, search.solve(built, soft.x, SHORT_STEPS)
 
 
@@ -282,7 +292,8 @@ def find_refinements(built: ReducedProblem, x: FloatArray, allowed: float = 1.0)
     padded = np.concatenate([[0.0], size, [0.0]])
     peaks = np.flatnonzero((size > 1.0) & (size >= padded[:-2]) & (size >= padded[2:]))
     peaks = peaks if (size > allowed).any() else peaks[:0]
-    weak = tuple((int(nodes.phases[n]), float(nodes.times[n])) for n in peaks)
+    weak = [(int(nodes.phases[n]), float(nodes.times[n])) for n in peaks]
+    weak = [(p, t) for p, t in weak if abs(scene.nodes.times[scene.nodes.at(p, t)] - t) > SNAP_S]
     far = [int(n) for n in peaks if not nodes.is_flight[n] and np.linalg.norm(missing[n]) > CUT_SIZE]
     states = np.column_stack([nodes.phases, nodes.feet])[far].tolist()
     cuts = [(*state, separating_face(points, missing, n)) for state, n in zip(states, far, strict=True)]
@@ -308,7 +319,8 @@ def refine_collocation(search: ReducedSearch, built: ReducedProblem, result: SQP
         for tried in (settings, replace(settings, watched=old.watched, planes=old.planes)):
             again = build_reduced_problem(built.problem, built.scene.behaviour, tried)
             # A body that must go over something moves far; what is missing between nodes is near
-            better = search.solve(again, result.x, SHORT_STEPS if tried.planes == old.planes else PLANE_STEPS)
+            trust = SHORT_STEPS if tried.planes == old.planes else PLANE_STEPS
+            better = search.solve(again, result.x, trust, still=STILL_OBJECTIVE)
             if better.is_solved or tried == old:
                 break
         if not better.is_solved:
@@ -409,6 +421,7 @@ def optimize_reduced(
     # Durations, then collocation where the dense check finds faults
     free = find_free_phases(problem)
     if free and result.is_solved:
+        result = search.solve(built, result.x, SHORT_STEPS)
         built, result = optimise_durations(search, built, result, free)
     built, result = refine_collocation(search, built, result)
     return _build_result(search, built, result, rate_hz)
