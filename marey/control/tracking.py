@@ -16,7 +16,7 @@ from marey.control.balance import (
     Fall,
     FallSettings,
     detect_fall,
-    has_bounces,
+    find_bounces,
     solve_com_path,
     trunk_angle,
 )
@@ -143,17 +143,15 @@ class Tracker:
         grounds = () if simulator.constrainer is None else simulator.constrainer.grounds
         floor = FloorPlanes(tuple(ground for ground in grounds if float(ground.normal[1]) > 0.5))
         self.steps = Footsteps(r, make_schedule(r.corners, r.down, footsteps, dt=r.dt), self._soles, floor, footsteps)
-        # A run: all its landings are planned ahead, and its parts count otherwise
-        self._landings, self.controller.reach_m = None, NO_REACH_M
-        if has_bounces(self._sway.is_flight, r.dt):
-            self._landings = plan_landings(r, self._sway, self.steps.schedule)
-            self.controller.reach_m = REACH_M
-            factors = {name: getattr(self.weights, name) * factor for name, factor in RUN_FACTORS.items()}
-            self.weights = replace(self.weights, **factors)
+        # Where the clip runs all landings are planned ahead, and its parts count otherwise
+        self._bounces = find_bounces(self._sway.is_flight, r.dt)
+        self._landings = plan_landings(r, self._sway, self.steps.schedule) if self._bounces.any() else None
+        factors = {name: getattr(self.weights, name) * factor for name, factor in RUN_FACTORS.items()}
+        self._run_weights = replace(self.weights, **factors)
         # Frame in which each jump lands, known until a foot is down; else -1
         self._leap_ends = np.full(len(r), -1)
-        for start, stop in find_runs(self._sway.is_flight) if self._landings is None else ():
-            if stop < len(r) and (stop - start) * r.dt >= LEAP_S:
+        for start, stop in find_runs(self._sway.is_flight):
+            if not self._bounces[start] and stop < len(r) and (stop - start) * r.dt >= LEAP_S:
                 self._leap_ends[start : stop + round(LATEST_S / r.dt)] = stop
         self._moving = np.flatnonzero(np.abs(simulator.mechanics().turns).max(axis=(1, 2)) > 0.0)
         roles = role_map(simulator.body.skeleton)
@@ -208,7 +206,10 @@ class Tracker:
         points = self._soles.places(here.joints, here.frames)
         self.steps.update(self.frame, points, pivot)
         clip = (self.reference, self._sway, self.frame, self.steps)
-        at = TrackingStep(self.simulator, here, self._before, velocity, *clip, points, self.weights, self._landings)
+        runs = self.frame < len(self.reference) and bool(self._bounces[self.frame])
+        law = (self._run_weights, self._landings) if runs else (self.weights, None)
+        self.controller.reach_m = REACH_M if runs else NO_REACH_M
+        at = TrackingStep(self.simulator, here, self._before, velocity, *clip, points, *law)
         self._before = here
         leap_s = self._leap_time(at)
         if leap_s is not None:
