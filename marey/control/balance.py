@@ -257,10 +257,10 @@ def find_pushes(heights: FloatArray, is_flight: BoolArray, dt: float, gravity: f
     """
     pushes, bounces = np.where(is_flight, 0.0, gravity), find_bounces(is_flight, dt)
     for (start, first), (last, stop) in pairwise([(0, 0), *find_runs(is_flight), (len(heights), len(heights))]):
-        # Frames since the landing and until the push-off, of flights that are those of a run
+        # Frames since the landing, of flights that are those of a run, and until the push-off
         count = last - first
         since, until = np.arange(count) + 0.5, count - 0.5 - np.arange(count)
-        lands, leaves = start < first and bounces[first - 1], last < stop and bounces[last]
+        lands, leaves = start < first and bounces[first - 1], last < stop
         if lands and leaves and count * dt < SHORT_S:
             speeds = [
                 (heights[min(b, len(heights) - 1)] - heights[a]) / ((b - a) * dt) + sign * 0.5 * gravity * (b - a) * dt
