@@ -234,10 +234,19 @@ SHORT_S: Final = 0.45  # [s] stances between two flights that are shorter are on
 LEAP_S: Final = 0.25  # [s] a flight that is longer is a jump
 
 
-def has_bounces(is_flight: BoolArray, dt: float) -> bool:
-    """Whether a clip runs: it stands for a short while between two of its flights ``(F,)``."""
-    stances = find_runs(~is_flight)
-    return any(first > 0 and last < len(is_flight) and (last - first) * dt < SHORT_S for first, last in stances)
+def find_bounces(is_flight: BoolArray, dt: float) -> BoolArray:
+    """Frames ``(F,)`` in which a clip runs: short stances between two of its flights ``(F,)``, and what is near them.
+
+    Both flights belong to the run, and the stances beside these up to ``SHORT_S``.
+    """
+    runs, near = np.zeros(len(is_flight), dtype=np.bool_), round(SHORT_S / dt)
+    flights = find_runs(is_flight)
+    for (start, first), (last, stop) in pairwise(flights):
+        if (last - first) * dt < SHORT_S:
+            before = max((end for _, end in flights if end <= start), default=0)
+            after = min((begin for begin, _ in flights if begin >= stop), default=len(runs))
+            runs[max(before, start - near) : min(after, stop + near)] = True
+    return runs
 
 
 def find_pushes(heights: FloatArray, is_flight: BoolArray, dt: float, gravity: float) -> FloatArray:
@@ -246,15 +255,12 @@ def find_pushes(heights: FloatArray, is_flight: BoolArray, dt: float, gravity: f
     A stance between two flights is a bounce: half a sine with the momentum that leads from one flight to the other,
     whose speeds follow from where they begin and end. Smoothed captures push on while the foot is lifted.
     """
-    pushes = np.where(is_flight, 0.0, gravity)
-    if not has_bounces(is_flight, dt):
-        return pushes
-    runs = [(0, 0), *find_runs(is_flight), (len(heights), len(heights))]
-    for (start, first), (last, stop) in pairwise(runs):
-        # Frames since the landing and until the push-off
+    pushes, bounces = np.where(is_flight, 0.0, gravity), find_bounces(is_flight, dt)
+    for (start, first), (last, stop) in pairwise([(0, 0), *find_runs(is_flight), (len(heights), len(heights))]):
+        # Frames since the landing, of flights that are those of a run, and until the push-off
         count = last - first
         since, until = np.arange(count) + 0.5, count - 0.5 - np.arange(count)
-        lands, leaves = start < first, last < stop
+        lands, leaves = start < first and bounces[first - 1], last < stop
         if lands and leaves and count * dt < SHORT_S:
             speeds = [
                 (heights[min(b, len(heights) - 1)] - heights[a]) / ((b - a) * dt) + sign * 0.5 * gravity * (b - a) * dt

@@ -10,7 +10,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, frozen
 from marey.contacts import detect_contacts, feet_down
-from marey.control.balance import HORIZONTAL_AXES, has_bounces, smooth_values, sole_frame, sole_target
+from marey.control.balance import HORIZONTAL_AXES, find_bounces, smooth_values, sole_frame, sole_target
 from marey.kinematics import solve_two_bone
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, find_runs, lowpass, resample
@@ -168,7 +168,7 @@ def prepare_clip(motion: Motion, rate_hz: float) -> Motion:
     # A walk has no flights: one foot stays until the other lands. A run has, unless a foot stays still meanwhile
     fast, dt = lowest_speeds(places, rate_hz), 1.0 / rate_hz
     bounces = down if clip.contacts is not None else trim_bounces(fast, fill_gaps(down, short, fast), rate_hz)
-    is_run = has_bounces(np.asarray(~bounces.any(axis=1), dtype=np.bool_), dt)
+    is_run = bool(find_bounces(np.asarray(~bounces.any(axis=1), dtype=np.bool_), dt).any())
     down = bounces if is_run and clip.contacts is None else fill_gaps(down, short)
     if is_run:
         result = bend_knees(resample_clip(motion, rate_hz, RUN_HZ))

@@ -9,7 +9,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, frozen, frozen_bools
 from marey.contacts import feet_down
-from marey.control.balance import HORIZONTAL_AXES, LEAP_S, has_bounces, smooth_values, solve_com_path
+from marey.control.balance import HORIZONTAL_AXES, LEAP_S, find_bounces, smooth_values, solve_com_path
 from marey.control.preparation import (
     RUN_HZ,
     SIDES,
@@ -97,7 +97,8 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
         )
         for joint, toe in zip(soles.joints, soles.toe_joints, strict=True)
     ]
-    smoothing_hz = RUN_HZ if has_bounces(np.asarray(~down.any(axis=1), dtype=np.bool_), dt) else SMOOTHING_HZ
+    is_flight = np.asarray(~down.any(axis=1), dtype=np.bool_)
+    smoothing_hz = RUN_HZ if find_bounces(is_flight, dt).any() else SMOOTHING_HZ
     for _ in range(CARRY_ROUNDS):
         reference = pose_clip(clip, source, simulator)
         weight = float(np.linalg.norm(simulator.gravity))
@@ -181,8 +182,9 @@ def keep_in_flight(momenta: FloatArray, down: BoolArray, dt: float) -> FloatArra
     part = np.linspace(0.0, 1.0, width + 2)[1:-1, None]
     part = part**2 * (3.0 - 2.0 * part)
     is_flight = np.asarray(~down.any(axis=1), dtype=np.bool_)
-    for start, stop in () if has_bounces(is_flight, dt) else find_runs(is_flight):
-        if (stop - start) * dt < LEAP_S or start < width or stop + width > len(momenta):
+    bounces = find_bounces(is_flight, dt)
+    for start, stop in find_runs(is_flight):
+        if bounces[start] or (stop - start) * dt < LEAP_S or start < width or stop + width > len(momenta):
             continue
         mean = momenta[start:stop].mean(axis=0)
         kept[start:stop] = mean

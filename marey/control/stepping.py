@@ -436,7 +436,6 @@ class LandingPlan:
     growth: FloatArray  # (F, 4, 4) state after each frame
     gains: FloatArray  # (F, 2, 4) [-] u of a foot that lands in a frame per state; zero where none lands
     is_landing: FloatArray  # (F, 2) 1 where a foot lands
-    until_flight: FloatArray  # (F,) frames of a stance until its flight; zero in flight, and where none follows
 
     def foresee(self, state: FloatArray, frame: int, due: int, side: int) -> FloatArray:
         """Where ``(2,)`` [m] a foot should land in a later frame, off its place in the clip; ``state (4, 2)``."""
@@ -492,8 +491,4 @@ def plan_landings(
             gain = b @ prices @ kept / whole
             gains[i, side] = -gain
             prices = kept.T @ prices @ kept - whole * np.outer(gain, gain)
-    until_flight = np.zeros(count)
-    for start, stop in find_runs(~path.is_flight):
-        if stop < count:
-            until_flight[start:stop] = stop - np.arange(start, stop)
-    return LandingPlan(*(frozen(values, name="plan") for values in (growth, gains, is_landing, until_flight)))
+    return LandingPlan(*(frozen(values, name="plan") for values in (growth, gains, is_landing)))

@@ -16,7 +16,7 @@ from marey.control.balance import (
     Fall,
     FallSettings,
     detect_fall,
-    has_bounces,
+    find_bounces,
     solve_com_path,
     trunk_angle,
 )
@@ -69,6 +69,7 @@ PACES: Final = (0.5, 2.0)  # [-] of a clip in flight, at least and at most
 STILL_S: Final = 0.5  # [s] in which a clip that stands lifts no foot
 CALM_S: Final = 0.4  # [s] in which it takes it up again
 LEANING_ALARM: Final = 0.8  # [-] of a figure that brings a foot back
+PUSH_OFF_S: Final = 0.3  # [s] before a jump in which the feet that push off stay in contact
 REACH_M: Final = 0.003  # [m] a runner's foot rolls so fast that its ball leaves the ground by a millimetre in each step
 LARGEST_SPEED: Final = 200.0  # [m/s], [rad/s] of any coordinate: a figure that is faster has come apart
 LYING_M: Final = 0.003  # [m] a sole whose corners are all lower is laid flat by the controller
@@ -143,18 +144,22 @@ class Tracker:
         grounds = () if simulator.constrainer is None else simulator.constrainer.grounds
         floor = FloorPlanes(tuple(ground for ground in grounds if float(ground.normal[1]) > 0.5))
         self.steps = Footsteps(r, make_schedule(r.corners, r.down, footsteps, dt=r.dt), self._soles, floor, footsteps)
-        # A run: all its landings are planned ahead, and its parts count otherwise
-        self._landings, self.controller.reach_m = None, NO_REACH_M
-        if has_bounces(self._sway.is_flight, r.dt):
-            self._landings = plan_landings(r, self._sway, self.steps.schedule)
-            self.controller.reach_m = REACH_M
-            factors = {name: getattr(self.weights, name) * factor for name, factor in RUN_FACTORS.items()}
-            self.weights = replace(self.weights, **factors)
+        # Where the clip runs all landings are planned ahead, and its parts count otherwise
+        self._bounces = find_bounces(self._sway.is_flight, r.dt)
+        self._landings = plan_landings(r, self._sway, self.steps.schedule) if self._bounces.any() else None
+        factors = {name: getattr(self.weights, name) * factor for name, factor in RUN_FACTORS.items()}
+        self._run_weights = replace(self.weights, **factors)
         # Frame in which each jump lands, known until a foot is down; else -1
-        self._leap_ends = np.full(len(r), -1)
-        for start, stop in find_runs(self._sway.is_flight) if self._landings is None else ():
-            if stop < len(r) and (stop - start) * r.dt >= LEAP_S:
+        self._leap_ends, self._push_s, standing = np.full(len(r), -1), np.zeros(len(r)), 0
+        for start, stop in find_runs(self._sway.is_flight):
+            is_leap = not self._bounces[start] and stop < len(r) and (stop - start) * r.dt >= LEAP_S
+            if is_leap:
                 self._leap_ends[start : stop + round(LATEST_S / r.dt)] = stop
+            # Time until a run or a jump leaves the ground, while it pushes off
+            begin = max(standing, start - round(PUSH_OFF_S / r.dt)) if is_leap else standing
+            if is_leap or self._bounces[start]:
+                self._push_s[begin:start] = (start - np.arange(begin, start)) * r.dt
+            standing = stop
         self._moving = np.flatnonzero(np.abs(simulator.mechanics().turns).max(axis=(1, 2)) > 0.0)
         roles = role_map(simulator.body.skeleton)
         legs = joints_below(simulator.body.skeleton, [roles[f"{side}_hip"] for side in SIDES])
@@ -208,7 +213,11 @@ class Tracker:
         points = self._soles.places(here.joints, here.frames)
         self.steps.update(self.frame, points, pivot)
         clip = (self.reference, self._sway, self.frame, self.steps)
-        at = TrackingStep(self.simulator, here, self._before, velocity, *clip, points, self.weights, self._landings)
+        runs = self.frame < len(self.reference) and bool(self._bounces[self.frame])
+        push_s = float(self._push_s[self.frame]) if self.frame < len(self.reference) else 0.0
+        law = (self._run_weights, self._landings, push_s) if runs else (self.weights, None, push_s)
+        self.controller.reach_m = REACH_M if runs or push_s > 0.0 else NO_REACH_M
+        at = TrackingStep(self.simulator, here, self._before, velocity, *clip, points, *law)
         self._before = here
         leap_s = self._leap_time(at)
         if leap_s is not None:

@@ -60,7 +60,7 @@ class TrackWeights:
     reach_per_s: float = 8.0
     step: float = 1.0  # [-] part of the expected error of the capture point by which a foot lands elsewhere
     recall: float = 0.3  # [-] part by which it lands beyond that error, which leads back to the clip's place
-    longest_step_m: float = 0.4  # [m] that a foot lands elsewhere, at most
+    longest_step_m: float = 0.4  # [m] that a step is longer or shorter than in the clip, at most
     recovery_step_s: float = 0.28  # [s] of a step that the clip does not have, taken to catch a fall
     quiet_s: float = 0.3  # [s] in which the clip takes no step itself, before such a step
     last_swing_s: float = 0.6  # [s] before its end a clip may be amid its last swing
@@ -117,6 +117,7 @@ class TrackingStep:
     points: FloatArray  # (2, 5, 3) [m] corners of the soles, and toes
     weights: TrackWeights
     landings: LandingPlan | None = None  # of a run
+    push_s: float = 0.0  # [s] until the flight that a stance pushes off to; zero in all else
     pace: float = 1.0  # [-] of the clip, that a jump which ends earlier or later has
     leap_s: float | None = None  # [s] until a jump lands, or should have; None in all else
 
@@ -190,9 +191,9 @@ def com_rows(at: TrackingStep) -> RowsTask:
     x, y, z = sway.com[i]
     place = np.array([x, y + at.steps.floor.height(sway.pivot[i] + offset), z]) + np.insert(offset, 1, 0.0)
     target = correct_velocity((h, w.com_per_s), now, wanted, then, place - com)
-    if at.landings is not None and at.landings.until_flight[i] > 0.0:
+    if at.push_s > 0.0:
         # Height and its speed come back by the push-off, with the least squared acceleration
-        left_s = max(at.landings.until_flight[i] * h - SPENT_S, LEAST_PUSH_S)
+        left_s = max(at.push_s - SPENT_S, LEAST_PUSH_S)
         late, low = wanted[1] - now[1], place[1] - com[1]
         target[1] = now[1] + then[1] - wanted[1] + h * (4.0 * late / left_s + 6.0 * low / left_s**2)
     target[HORIZONTAL_AXES] = now[HORIZONTAL_AXES] + h * sway.stiffness[i] * (com[HORIZONTAL_AXES] - pivot)
@@ -281,7 +282,7 @@ def foot_rows(at: TrackingStep, side: int) -> RowsTask:
         normal = at.steps.floor.normal(place[HORIZONTAL_AXES])
         aim = (frame.inverse() @ SO3.from_two_vectors(UP, normal) @ SO3(r.foot_turns[at.frame, side])).log()
         turn = correct_velocity(pace, spin, *at.rates(r.foot_rates[:, side]), aim)
-        if foot.is_down and at.landings is not None:
+        if foot.is_down and (at.landings is not None or at.push_s > 0.0):
             # The edge that pushes off stays where it is
             edge = at.steps.soles.corners[side, EDGE_CORNERS[foot.edge]].mean(axis=0)
             jacobian = here.point_jacobian(joint, edge)
@@ -328,12 +329,14 @@ def landing_offset(at: TrackingStep, side: int) -> FloatArray:
     if at.leap_s is not None:
         # Both feet land where the capture point will be, off the clip's
         level = at.here.com + (at.leap_s + 1.0 / at.sway.frequency) * at.com_velocity()
-        return _limit_length(level[HORIZONTAL_AXES] - at.sway.capture(foot.due), at.weights.longest_step_m)
+        away = level[HORIZONTAL_AXES] - at.sway.capture(foot.due) - base
+        return base + _limit_length(away, at.weights.longest_step_m)
     if at.landings is not None:
         away, drift = at.here.com - at.sway.com[at.frame], at.com_velocity() - at.rates(at.sway.velocity)[0]
         feet = [one.offset for one in at.steps.feet]
         state = np.stack([away[HORIZONTAL_AXES], drift[HORIZONTAL_AXES], *feet])
-        return _limit_length(at.landings.foresee(state, at.frame, foot.due, side), at.weights.longest_step_m)
+        away = at.landings.foresee(state, at.frame, foot.due, side) - base
+        return base + _limit_length(away, at.weights.longest_step_m)
     left_s = min(max(foot.due - at.step, 0) * at.dt, LONGEST_S)
     # Error (2,) [m] of the capture point e when a foot lands: de/dt = omega (e - u)
     error, sway, last = at.capture_error(), at.sway, len(at.reference) - 1
@@ -349,9 +352,9 @@ def landing_offset(at: TrackingStep, side: int) -> FloatArray:
         push = project_into_hull(hull, pivot + (1.0 + at.weights.capture) * error, EDGE_M) - pivot
         error = push + grow * (error - push)
     # e' = e^(wT) (e - o) + o over the next stance: a foot that lands beyond the error leads back to the clip's place
-    landed = base + at.weights.step * error
-    landed = landed + _limit_length(at.weights.recall * landed, RECALL_M)
-    return _limit_length(landed, at.weights.longest_step_m)
+    step = at.weights.step * error
+    step = step + _limit_length(at.weights.recall * (base + step), RECALL_M)
+    return base + _limit_length(step, at.weights.longest_step_m)
 
 
 def _avoid_crossing(at: TrackingStep, side: int, offset: FloatArray) -> FloatArray:

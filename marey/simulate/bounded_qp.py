@@ -84,6 +84,13 @@ def solve_symmetric(matrix: FloatArray, rhs: FloatArray) -> tuple[FloatArray, bo
     return solve_cholesky(U, rhs), is_definite
 
 
+@kernel
+def factor_and_solve(matrix: FloatArray, rhs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Upper factor ``(d, d)`` of a symmetric matrix, and the solution ``(d,)`` of its system."""
+    U, _ = cholesky(matrix)
+    return U, solve_cholesky(U, rhs)
+
+
 class BoundedProgramme(NamedTuple):
     r"""Minimise :math:`\frac12 x^T A x - r^T x` with :math:`l \le x \le u`; A is positive definite."""
 

@@ -12,11 +12,12 @@ A row is a linear constraint on the velocity. The step :math:`\arg\min \frac12 v
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import sqrt
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marey.base import BoolArray, FloatArray, IntArray, kernel
 from marey.simulate.bounded_qp import BoundedProgramme, back_substitute, forward_substitute, solve_bounded
@@ -25,6 +26,9 @@ BILATERAL: Final = 0
 UNILATERAL: Final = 1
 HARD: Final = 1e-10  # [-] of a row's own diagonal entry: compliance of rows that must hold
 NO_SLOT: Final = -1
+
+
+NameArray: TypeAlias = NDArray[np.object_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +48,7 @@ class ConstraintRows:
     partners: IntArray  # (m,) for a tangential row the normal one that bounds it by friction; -1 for none
     grips: FloatArray  # (m,) coefficient of friction of the contact's ground; zero for other rows
     priorities: IntArray  # (m,) priority when not all rows can hold; lower ones are relaxed first
-    names: Sequence[str]  # (m,)
+    names: NameArray  # (m,)
 
     @property
     def kinds(self) -> IntArray:
@@ -69,6 +73,22 @@ class RowTable(NamedTuple):
     grips: FloatArray  # (m,)
 
 
+@kernel
+def append_rows(table: RowTable, J: FloatArray, b: FloatArray, slots: IntArray) -> RowTable:
+    """Table with one-sided rows ``(m, d)`` that belong to no contact after its own."""
+    first, d = table.b.shape[0], table.J.shape[1]
+    count = first + b.shape[0]
+    whole, ends = np.empty((3, count), dtype=np.int64), np.empty((4, count))
+    rows, directions = np.empty((count, d)), np.zeros((count, 3))
+    out = RowTable(rows, ends[0], ends[1], ends[2], directions, whole[0], whole[1], whole[2], ends[3])
+    out.J[:first], out.b[:first], out.lower[:first], out.upper[:first] = table.J, table.b, table.lower, table.upper
+    out.directions[:first], out.owners[:first], out.slots[:first] = table.directions, table.owners, table.slots
+    out.partners[:first], out.grips[:first] = table.partners, table.grips
+    out.J[first:], out.b[first:], out.lower[first:], out.upper[first:] = J, b, 0.0, np.inf
+    out.owners[first:], out.slots[first:], out.partners[first:], out.grips[first:] = NO_SLOT, slots, NO_SLOT, 0.0
+    return out
+
+
 class ContactMemory(NamedTuple):
     """What the last step left behind for contacts."""
 
@@ -91,7 +111,8 @@ def make_rows(
     count = len(b)
     lower, upper = np.full(count, -np.inf if is_equality else 0.0), np.full(count, np.inf)
     none = np.full(count, NO_SLOT, dtype=np.int64)
-    slots, names = none if slots is None else slots, (name,) * count if names is None else names
+    slots = none if slots is None else slots
+    names = np.array([name] * count if names is None else names, dtype=object)
     ends = (J, b, lower, upper, np.zeros((count, 3)), none, slots, none, np.zeros(count))
     return ConstraintRows(*ends, np.full(count, priority), names)
 
@@ -100,12 +121,13 @@ def stack_rows(parts: Sequence[ConstraintRows]) -> ConstraintRows:
     """Rows of several kinds as one set; only the first may have partners."""
     if len(parts) == 1:
         return parts[0]
-    names = [name for part in parts for name in part.names]
-    columns = ("J", "b", "lower", "upper", "directions", "owners", "slots", "partners", "grips", "priorities")
-    joined = {column: np.concatenate([getattr(p, column) for p in parts]) for column in columns}
-    return replace(parts[0], names=names, **joined)
+    columns = [column.name for column in fields(ConstraintRows)]
+    return ConstraintRows(*(np.concatenate([getattr(part, column) for part in parts]) for column in columns))
 
 
+CONFLICT = 1e-6  # [m/s] missed by more than this, rows contradict one another
+IMPLAUSIBLE_ENERGY_RATIO = 10.0  # [-] of the speed that a row asks for; the figure never has to move faster
+SLOW = 1.0  # [m/s] where nothing is asked for
 BOUND_TOL = 1e-6  # [-] change of the bounds of friction at which normal and tangential impulses agree
 PARALLEL = 1.0 - 1e-9  # [-] cosine above which two rows are one
 
@@ -119,8 +141,10 @@ def solve_constrained_velocity(
     start: FloatArray,
     tolerance: float,
     max_passes: int,
-) -> tuple[FloatArray, FloatArray, FloatArray, int, int]:
+) -> tuple[FloatArray, FloatArray, FloatArray, int, int, bool, bool]:
     """Velocity ``(d,)``, multipliers ``(m,)``, how far each row is missed ``(m,)``, changes and passes.
+
+    Then whether all rows are kept, and whether that takes an energy out of all proportion to what they ask for.
 
     Args:
         U: upper factor of the inertia ``(d, d)``.
@@ -200,7 +224,7 @@ def solve_constrained_velocity(
     back_substitute(U, y)
     velocity = free_velocity + y
     # How far the velocity breaks each row; rows with bounded multipliers may be broken
-    missed = np.zeros(m)
+    missed, worst, largest, fastest = np.zeros(m), 0.0, 1.0, SLOW
     for i in range(m):
         gap = rows.b[i]
         for k in range(d):
@@ -209,13 +233,24 @@ def solve_constrained_velocity(
             missed[i] = abs(gap)
         elif np.isinf(rows.upper[i]):
             missed[i] = max(0.0, gap)
-    return velocity, x, missed, changes, passes
+        worst, largest = max(worst, missed[i]), max(largest, abs(rows.b[i]))
+        fastest = max(fastest, abs(rows.b[i]) if np.isneginf(rows.lower[i]) else rows.b[i])
+    # Rows that nearly contradict one another, as those of a floor and a lid with a figure between them, may be kept
+    # only by an energy out of all proportion to the speeds that they ask for
+    before = after = heaviest = 0.0
+    for k in range(d):
+        slow = fast = 0.0
+        for j in range(k, d):
+            slow, fast = slow + U[k, j] * free_velocity[j], fast + U[k, j] * velocity[j]
+        mass = 0.0
+        for i in range(k + 1):
+            mass += U[i, k] ** 2
+        before, after, heaviest = before + 0.5 * slow * slow, after + 0.5 * fast * fast, max(heaviest, mass)
+    is_implausible = after > before + 0.5 * heaviest * (IMPLAUSIBLE_ENERGY_RATIO * fastest) ** 2
+    return velocity, x, missed, changes, passes, worst <= CONFLICT * largest, is_implausible
 
 
 TOLERANCE: Final = 1e-10  # [m/s], [rad/s] rows may be missed by; a decade below what is promised
-CONFLICT: Final = 1e-6  # [m/s] missed by more than this, rows contradict one another
-IMPLAUSIBLE_ENERGY_RATIO: Final = 10.0  # [-] of the speed that a row asks for; the figure never has to move faster
-SLOW: Final = 1.0  # [m/s] where nothing is asked for
 COMPLIANCES: Final = (1e-6, 1e-4, 1e-2)  # [-] compliance of the highest priority in that case
 PRIORITY_STEP: Final = 1e3  # [-] each lower priority is softer by this
 MAX_COMPLIANCE: Final = 1e-2  # [-]
@@ -256,27 +291,22 @@ def solve_factored(
     """
     count = len(rows)
     ends = RowTable(*(getattr(rows, name) for name in RowTable._fields))
-    fastest = float(np.where(np.isneginf(rows.lower), np.abs(rows.b), rows.b).max(initial=0.0))
 
-    def solve_with_compliance(compliance: FloatArray, guess: FloatArray) -> StepSolution:
+    def solve_with_compliance(compliance: FloatArray, guess: FloatArray) -> tuple[StepSolution, bool, bool]:
         found = solve_constrained_velocity(U, free_velocity, ends, compliance, guess, TOLERANCE, MAX_PASSES)
-        velocity, x, missed, changes, passes = found
-        return StepSolution(velocity, x, missed, (), changes, passes, changes <= passes * (20 + 4 * count))
+        velocity, x, missed, changes, passes, is_kept, is_implausible = found
+        is_converged = changes <= passes * (20 + 4 * count)
+        return StepSolution(velocity, x, missed, (), changes, passes, is_converged), is_kept, is_implausible
 
-    found = solve_with_compliance(np.full(count, HARD), np.zeros(count) if start is None else start)
-    is_kept = found.missed.max(initial=0.0) <= CONFLICT * max(1.0, float(np.abs(rows.b).max(initial=0.0)))
+    guess = np.zeros(count) if start is None else start
+    found, is_kept, is_implausible = solve_with_compliance(np.full(count, HARD), guess)
     for softness in COMPLIANCES:
-        # Rows that nearly contradict one another, as those of a floor and a lid with a figure between them, may be kept
-        # only by an energy out of all proportion to the speeds that they ask for
-        with np.errstate(over="ignore", invalid="ignore"):  # speeds may be beyond all numbers; the step finds out
-            before, after = (0.5 * float(moved @ moved) for moved in (U @ free_velocity, U @ found.velocity))
-            heaviest = float((U**2).sum(axis=0).max(initial=0.0))
-            is_implausible = after > before + 0.5 * heaviest * (IMPLAUSIBLE_ENERGY_RATIO * max(fastest, SLOW)) ** 2
         if is_kept and not is_implausible:
             break
         # Compliance `(m,)` of rows that cannot all be kept, the highest priority's given
         below = rows.priorities.max() - rows.priorities
-        softer = solve_with_compliance(np.minimum(softness * PRIORITY_STEP**below, MAX_COMPLIANCE), np.zeros(count))
+        compliance = np.minimum(softness * PRIORITY_STEP**below, MAX_COMPLIANCE)
+        softer, _, is_implausible = solve_with_compliance(compliance, np.zeros(count))
         names = tuple(dict.fromkeys(rows.names[int(i)] for i in np.flatnonzero(softer.missed > REPORTED_VIOLATION)))
         found, is_kept = replace(softer, relaxed=names, changes=found.changes + softer.changes), True
     return found

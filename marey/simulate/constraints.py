@@ -13,11 +13,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, final, runtime_ch
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen
+from marey.base import FloatArray, InputError, UnknownNameError, frozen
 from marey.dynamics import GRAVITY, Body
 from marey.kinematics import JointLimits
-from marey.simulate.bounded_qp import cholesky, solve_cholesky
-from marey.simulate.constrained_step import ConstraintRows, ContactMemory, make_rows, solve_factored, stack_rows
+from marey.simulate.bounded_qp import factor_and_solve
+from marey.simulate.constrained_step import (
+    NO_SLOT,
+    ConstraintRows,
+    ContactMemory,
+    append_rows,
+    make_rows,
+    solve_factored,
+    stack_rows,
+)
 from marey.simulate.contact import (
     FRICTIONS,
     GAMMA,
@@ -29,11 +37,9 @@ from marey.simulate.contact import (
     PlaneArrays,
     StepContacts,
     check_gamma,
-    contact_impulses,
+    conclude_contacts,
     contact_spheres,
-    find_near_contacts,
-    update_contact_memory,
-    write_contact_rows,
+    list_contact_rows,
 )
 from marey.simulate.joint_limits import LimitRows
 from marey.simulate.mechanics import State
@@ -221,7 +227,7 @@ Grounds = Ground | Iterable[Ground] | None
 class SolverState:
     """State passed from one step to the next; immutable, so that a rejected step has no effect."""
 
-    warm: FloatArray  # (S,) last multipliers of all possible rows
+    warm: FloatArray  # (S + 1,) last multipliers of all possible rows, then zero for rows without a slot
     contacts: ContactMemory  # where corners stand, and last normal impulses
     logs: FloatArray  # (J, 3) last logarithms of joints in the axes of their ellipsoids
     balls: tuple[Ball, ...]
@@ -288,14 +294,18 @@ class ConstraintSet:
         # Names of all possible rows: contacts plane by plane, then the limits of the joints
         contacts = [f"contact of {name}" for _ in grounds for name in self.sphere_names for _ in range(SLOTS)]
         owners = () if self._limit_rows is None else self._limit_rows.owners
-        self._slot_names = (*contacts, *(f"limit of {self.skeleton.names[int(j)]}" for j in owners))
+        limited = [f"limit of {self.skeleton.names[int(j)]}" for j in owners]
+        self._first_limit = len(contacts)
+        self._slot_names = np.array([*contacts, *limited], dtype=object)
+        self._slot_priorities = np.repeat([CONTACT_PRIORITY, LIMIT_PRIORITY], [len(contacts), len(limited)])
+        self._sphere_names = np.array(self.sphere_names, dtype=object)
 
     def initial_state(self) -> SolverState:
         """What is known before the first step."""
         shape = (len(self.grounds), len(self.sphere_names))
         contacts = ContactMemory(np.zeros((*shape, 3)), np.zeros(shape, dtype=np.bool_), np.zeros(shape))
         logs = np.zeros((self.skeleton.num_joints, 3))
-        return SolverState(np.zeros(len(self._slot_names)), contacts, logs, self._balls)
+        return SolverState(np.zeros(len(self._slot_names) + 1), contacts, logs, self._balls)
 
     def add_ball(self, memory: SolverState | None, ball: Ball) -> SolverState:
         """Memory with one more ball in flight."""
@@ -345,8 +355,7 @@ class ConstraintSet:
         memory = self.initial_state() if memory is None else memory
         at = _StepStart(system.mechanics, state, system.dt, memory, self._planes)
         # Velocity without rows, and the rows that are near at that velocity
-        factor, _ = cholesky(system.damped)
-        free = solve_cholesky(factor, system.rhs)
+        factor, free = factor_and_solve(system.damped, system.rhs)
         rows, near, logs = self._assemble_rows(at, free)
         if at.memory.balls:
             # Balls add three velocities each, and rows against the figure and the grounds
@@ -362,8 +371,7 @@ class ConstraintSet:
                 free[own] = ball.velocity + at.dt * ball.gravity
             rows = stack_rows([replace(rows, J=wider), hits])
         # Warm start from the multipliers of the last step
-        warm = np.append(at.memory.warm, 0.0)  # rows without a slot, number -1, begin at zero
-        found = solve_factored(factor, free, rows, start=warm[rows.slots])
+        found = solve_factored(factor, free, rows, start=memory.warm[rows.slots])
         # The same step with rows for limits that it would break, if there are any
         for _ in range(LIMIT_PASSES if self._limit_rows is not None else 0):
             assert self._limit_rows is not None
@@ -373,25 +381,29 @@ class ConstraintSet:
                 break
             wider = np.zeros((len(b), len(free)))
             wider[:, : J.shape[1]] = J
-            rows = stack_rows([rows, self._make_limit_rows(wider, b, who, is_new=False)])
+            # A second row of the same limit leaves no guess behind
+            names = self._slot_names[who + self._first_limit]
+            more = make_rows(wider, b, is_equality=False, name="limit", priority=LIMIT_PRIORITY, names=names)
+            rows = stack_rows([rows, more])
             start = np.concatenate([found.multipliers, np.zeros(len(b))])
             found = solve_factored(factor, free, rows, start=start)
         # Contacts with their impulses, and what the next step has to know
         which = near.which
-        impulses = contact_impulses(rows.directions, rows.owners, found.multipliers, len(which))
-        velocity = np.ascontiguousarray(found.velocity[: self._size])
+        velocity = found.velocity if not at.memory.balls else np.ascontiguousarray(found.velocity[: self._size])
         columns, solids = (at.here.angular, at.here.linear), (self.spheres, self._planes)
-        kept = update_contact_memory(*columns, *solids, near, impulses, velocity, at.memory.contacts)
-        names, joints = tuple(self.sphere_names[int(s)] for s in which[:, 1]), self.spheres.joints[which[:, 1]]
+        pushes = (rows.directions, rows.owners, found.multipliers)
+        impulses, kept = conclude_contacts(*columns, *solids, near, *pushes, velocity, at.memory.contacts)
+        touched = which[:, 1]
+        names, joints = tuple(self._sphere_names[touched]), self.spheres.joints[touched]
         normals = self._planes.normals[which[:, 0]]
         contacts = StepContacts(names, joints, near.places, normals, near.gaps, impulses, at.dt)
-        multipliers, is_slot = np.zeros(len(at.memory.warm)), rows.slots >= 0
-        multipliers[rows.slots[is_slot]] = found.multipliers[is_slot]
+        multipliers = np.zeros(len(at.memory.warm))
+        multipliers[rows.slots] = found.multipliers
+        multipliers[NO_SLOT] = 0.0
         # Balls fly on with the velocities that the step gave them
-        speeds = found.velocity[self._size :].reshape(-1, 3)
         moved = tuple(
             replace(ball, place=ball.place + at.dt * u, velocity=u)
-            for ball, u in zip(at.memory.balls, speeds, strict=True)
+            for ball, u in zip(at.memory.balls, found.velocity[self._size :].reshape(-1, 3), strict=True)
         )
         impulse, remembered = (found.multipliers @ rows.J)[: self._size], SolverState(multipliers, kept, logs, moved)
         work = (found.changes, found.is_converged)
@@ -400,21 +412,13 @@ class ConstraintSet:
     def _assemble_rows(self, at: _StepStart, expected: FloatArray) -> tuple[ConstraintRows, NearContacts, FloatArray]:
         """All rows of a step that is expected to come to about a velocity, contacts first; contacts; logarithms."""
         expected = as_kernel_array(expected)
-        here, solids = at.here, (self.spheres, at.planes)
-        columns = (here.angular, here.linear)
-        near = find_near_contacts(here.frames, here.joints, *columns, *solids, expected, at.dt)
-        table = write_contact_rows(*columns, *solids, near, at.memory.contacts, at.state.velocity, at.dt)
-        priorities = np.full(len(table.b), CONTACT_PRIORITY)
-        contact_part = ConstraintRows(*table, priorities, [self._slot_names[int(s)] for s in table.slots])
-        parts, logs = [contact_part], at.memory.logs
+        here, logs = at.here, at.memory.logs
+        solids, columns = (self.spheres, at.planes), (here.frames, here.joints, here.angular, here.linear)
+        near, table = list_contact_rows(*columns, *solids, at.memory.contacts, expected, at.state.velocity, at.dt)
         if self._limit_rows is not None:
             J, b, who, logs = self._limit_rows.rows(at.state.rotations.wxyz, at.here.turns, logs, expected, at.dt)
-            parts.append(self._make_limit_rows(J, b, who))
-        parts += [constraint.rows(at.here, self.skeleton, at.dt) for constraint in self._constraints]
-        return stack_rows(parts), near, logs
-
-    def _make_limit_rows(self, J: FloatArray, b: FloatArray, who: IntArray, *, is_new: bool = True) -> ConstraintRows:
-        slots = who + len(self.grounds) * len(self.sphere_names) * SLOTS
-        names = [self._slot_names[int(s)] for s in slots]
-        kept = slots if is_new else None  # a second row of the same limit leaves no guess behind
-        return make_rows(J, b, is_equality=False, name="limit", priority=LIMIT_PRIORITY, slots=kept, names=names)
+            table = append_rows(table, J, b, who + self._first_limit) if len(b) else table
+        rows = ConstraintRows(*table, self._slot_priorities[table.slots], self._slot_names[table.slots])
+        if self._constraints:
+            rows = stack_rows([rows, *(one.rows(at.here, self.skeleton, at.dt) for one in self._constraints)])
+        return rows, near, logs

@@ -405,30 +405,47 @@ def write_contact_rows(
 
 
 @kernel
-def contact_impulses(directions: FloatArray, owners: IntArray, multipliers: FloatArray, count: int) -> FloatArray:
-    """Impulses ``(C, 3)`` of contacts from the multipliers of their rows."""
-    out = np.zeros((count, 3))
-    for i in range(owners.shape[0]):
-        c = owners[i]
-        if c >= 0 and multipliers[i] != 0.0:
-            for r in range(3):
-                out[c, r] += multipliers[i] * directions[i, r]
-    return out
+def list_contact_rows(
+    frames: FloatArray,
+    joints: FloatArray,
+    angular: FloatArray,
+    linear: FloatArray,
+    spheres: ContactSpheres,
+    planes: PlaneArrays,
+    memory: ContactMemory,
+    expected: FloatArray,
+    velocity: FloatArray,
+    dt: float,
+) -> tuple[NearContacts, RowTable]:
+    """Contacts that a step of the ``expected`` velocity might make, and their rows."""
+    near = find_near_contacts(frames, joints, angular, linear, spheres, planes, expected, dt)
+    return near, write_contact_rows(angular, linear, spheres, planes, near, memory, velocity, dt)
 
 
 @kernel
-def update_contact_memory(
+def conclude_contacts(
     angular: FloatArray,
     linear: FloatArray,
     spheres: ContactSpheres,
     planes: PlaneArrays,
     near: NearContacts,
-    impulses: FloatArray,
+    directions: FloatArray,
+    owners: IntArray,
+    multipliers: FloatArray,
     velocity: FloatArray,
     memory: ContactMemory,
-) -> ContactMemory:
-    """Anchors of the corners that stand, and normal impulses of all contacts, for the next step."""
+) -> tuple[FloatArray, ContactMemory]:
+    """Impulses ``(C, 3)`` of contacts from the multipliers of their rows, and what the next step has to know.
+
+    That is the anchors of the corners that stand, and the normal impulses of all contacts.
+    """
     which, arms, places = near.which, near.arms, near.places
+    impulses = np.zeros((which.shape[0], 3))
+    for i in range(owners.shape[0]):
+        c = owners[i]
+        if c >= 0 and multipliers[i] != 0.0:
+            for r in range(3):
+                impulses[c, r] += multipliers[i] * directions[i, r]
     anchors, held = memory.anchors.copy(), np.zeros(memory.anchored.shape, dtype=np.bool_)
     pushes = np.zeros(memory.anchored.shape)
     for c in range(which.shape[0]):
@@ -449,4 +466,4 @@ def update_contact_memory(
         held[p, s] = True
         if not memory.anchored[p, s] or away > FAR_M * FAR_M:
             anchors[p, s] = places[c]
-    return ContactMemory(anchors, held, pushes)
+    return impulses, ContactMemory(anchors, held, pushes)

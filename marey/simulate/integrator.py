@@ -177,8 +177,8 @@ class StepLoad(NamedTuple):
 @kernel
 def assemble_step(
     mech: Mechanism, method: StepMethod, start: StartState, load: StepLoad
-) -> tuple[Mechanics, FloatArray, FloatArray, FloatArray, bool]:
-    """Mechanics, M + D, right-hand side, forces from outside, and whether all went well: one step but for its solve."""
+) -> tuple[tuple[FloatArray, ...], FloatArray, FloatArray, FloatArray, bool]:
+    """One step but for its solve: arrays of the mechanics, M + D, right-hand side, forces from outside, and success."""
     v, p = start.velocity.copy(), start.momentum.copy()  # so that what is called is compiled for one kind of array
     here = compute_mechanics(mech, start.place, start.wxyz, start.coordinates)
     frames, angular, linear, columns, weight = here.frames, here.angular, here.linear, here.com_jacobian, load.weight
@@ -214,7 +214,7 @@ def assemble_step(
             if not is_definite:
                 break
             new = solve_cholesky(upper, rhs)
-    return here, damped, rhs, outer, is_definite
+    return here[1:], damped, rhs, outer, is_definite
 
 
 @kernel
@@ -301,7 +301,8 @@ def make_step_system(
     configuration = (state.place, state.rotations.wxyz, state.coordinates)
     start = StartState(state.step_s, *configuration, state.velocity, state.momentum)
     steps = StepMethod(scheme, method.implicit_passes, damping, rate, dt)
-    here, damped, rhs, outer, is_solvable = assemble_step(mechanism, steps, start, load)
+    arrays, damped, rhs, outer, is_solvable = assemble_step(mechanism, steps, start, load)
+    here = Mechanics(mechanism, *arrays)
     # Newton steps of (11.11)
     if is_implicit and is_solvable:
         rhs, is_solvable = assemble_variational_step(here, dt, start, damped, rhs, outer)

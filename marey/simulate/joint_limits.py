@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf, pi, sqrt
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -38,6 +38,7 @@ RECOVERY_RAD_S = 2.0  # [rad/s] a violation is left at this speed at most
 NEAR_HALF_TURN = pi - 1e-3  # [rad] beyond, the logarithm is continued from the last step
 LEAST_RAD = 1e-9  # [rad] of a violation
 NEAR_RAD = 0.05  # [rad] inside a bound, from where its row is there: what a joint of 5 rad/s turns in a step
+VIOLATION_TOL_RAD = 2e-5  # [rad] further outside than before by more than this, a limit is broken
 LEAST_ROW = 1e-6  # [-] a row that no coordinate can change is dropped
 
 
@@ -119,14 +120,15 @@ def ellipsoid_rows(
 
 @kernel
 def distance_rows(
-    turns: FloatArray, bounds: BoundDistances, omega: FloatArray, dt: float, most: float
+    turns: FloatArray, bounds: BoundDistances, omega: FloatArray, dt: float, most: float, only_broken: bool
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     r"""Rows ``(m, d)``, ends and numbers of bounds, from their distances now and at the end of a free step.
 
     With the distance :math:`d_1` and slope at the end of the free step,
     :math:`d_1 + h \nabla d \cdot (\omega - \omega_{free}) \le (1 - \gamma)\,d_0`. No row asks for a speed that is
     by ``most`` [rad/s] above that of the repair: a slope may turn on the way, and its row then throws a joint back that
-    had to be stopped alone. Bounds that are known from inside need none; others are noticed too late.
+    had to be stopped alone. Bounds that are known from inside need none; others are noticed too late. With
+    ``only_broken`` bounds that the step does not leave further behind have no row.
     """
     values, joints, gradients = bounds
     count, k = values.shape[1], turns.shape[2]
@@ -134,6 +136,8 @@ def distance_rows(
     m = 0
     for n in range(count):
         now, then = values[0, n], values[1, n]
+        if only_broken and not then > max(now, 0.0) + VIOLATION_TOL_RAD:
+            continue
         # Share of the present violation that this step repairs
         repair = min(RECOVERY_FRACTION * max(now, 0.0), RECOVERY_RAD_S * dt)
         # Slope at the end of the free step if that violates, else at its start
@@ -159,7 +163,28 @@ def distance_rows(
     return J[:m], b[:m], who[:m]
 
 
-VIOLATION_TOL_RAD: Final = 2e-5  # [rad] further outside than before by more than this, a limit is broken
+@kernel
+def violation_rows(
+    turns: FloatArray,
+    violation: FloatArray,
+    gradient: FloatArray,
+    omega: FloatArray,
+    dt: float,
+    most: float,
+    only_broken: bool,
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """As :func:`distance_rows`, from violations ``(2, J)`` [rad] and gradients ``(2, J, 3)`` of half their squares."""
+    poses, count = violation.shape
+    values, slopes = np.zeros((poses, count)), np.zeros((poses, count, 3, 3))
+    joints = np.empty((count, 3), dtype=np.int64)
+    for j in range(count):
+        joints[j] = j
+        for f in range(poses):
+            if j > 0 and violation[f, j] >= LEAST_RAD:
+                values[f, j] = violation[f, j]
+                for r in range(3):
+                    slopes[f, j, 0, r] = gradient[f, j, r] / violation[f, j]
+    return distance_rows(turns, BoundDistances(values, joints, slopes), omega, dt, most, only_broken)
 
 
 class LimitRows:
@@ -209,8 +234,7 @@ class LimitRows:
         if self._is_ellipsoid:
             centres, axes, semi = self._tables
             return ellipsoid_rows(wxyz, turns, centres, axes, semi, logs, velocity, dt)
-        both, omega = rotate_joints(wxyz, turns, velocity, dt)
-        return (*distance_rows(turns, self._measure_distances(both), omega, dt, self._most), logs)
+        return (*self._list_rows(wxyz, turns, velocity, dt, only_broken=False), logs)
 
     def broken_rows(
         self, wxyz: FloatArray, turns: FloatArray, velocity: FloatArray, dt: float
@@ -219,29 +243,20 @@ class LimitRows:
 
         Limits are round and rows are flat, so a fast joint may keep its row and yet leave its limit.
         """
-        both, omega = rotate_joints(wxyz, turns, velocity, dt)
-        values, joints, gradients = self._measure_distances(both)
-        broken = np.flatnonzero(values[1] > np.maximum(values[0], 0.0) + VIOLATION_TOL_RAD)
-        if not len(broken):
-            return np.zeros((0, 6 + turns.shape[2])), np.zeros(0), broken
-        part = BoundDistances(values[:, broken], joints[broken], np.ascontiguousarray(gradients[:, broken]))
-        J, b, who = distance_rows(turns, part, omega, dt, self._most)
-        return J, b, broken[who]
+        return self._list_rows(wxyz, turns, velocity, dt, only_broken=True)
 
-    def _measure_distances(self, wxyz: FloatArray) -> BoundDistances:
-        """Distances of two poses ``(2, J, 4)``: to each bound of anatomical limits, else to the limit of each joint."""
+    def _list_rows(
+        self, wxyz: FloatArray, turns: FloatArray, velocity: FloatArray, dt: float, *, only_broken: bool
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
+        both, omega = rotate_joints(wxyz, turns, velocity, dt)
         if isinstance(self.limits, AnatomicalLimits):
-            return measure_bounds(wxyz, self.limits.tables(), NEAR_RAD)
+            bounds = measure_bounds(both, self.limits.tables(), NEAR_RAD)
+            return distance_rows(turns, bounds, omega, dt, self._most, only_broken)
         if self._kernel is not None:
-            _, violation, gradient = self._kernel(wxyz, *self._tables)
+            _, violation, gradient = self._kernel(both, *self._tables)
         elif self._bounds is not None:
-            _, violation, gradient = check_bounds(self._bounds, wxyz)
+            _, violation, gradient = check_bounds(self._bounds, both)
         else:
-            check = self.limits.check(SO3(wxyz))  # a kind of the user's own
+            check = self.limits.check(SO3(both))  # a kind of the user's own
             violation, gradient = check.violation, check.gradient
-        is_outside = violation >= LEAST_RAD
-        is_outside[:, 0] = False
-        slopes = np.zeros((*violation.shape, 3, 3))
-        slopes[:, :, 0] = np.where(is_outside, 1.0 / np.maximum(violation, LEAST_RAD), 0.0)[..., None] * gradient
-        joints = np.tile(np.arange(violation.shape[1], dtype=np.int64)[:, None], (1, 3))
-        return BoundDistances(np.where(is_outside, violation, 0.0), joints, slopes)
+        return violation_rows(turns, violation, gradient, omega, dt, self._most, only_broken)

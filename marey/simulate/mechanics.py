@@ -23,6 +23,7 @@ from marey.lie.kernels import (
     third_stumpff,
     write_rotation,
 )
+from marey.lie.quaternions import UNIT_TOL
 from marey.models.projection import EULER_LINEAR, GEODESIC_PRODUCT, LOG_LINEAR, combination
 from marey.simulate.mechanism import FULL_SPACE, Mechanics, Mechanism, forward_kinematics, write_model_rotations
 from marey.skeleton import Pose, Skeleton
@@ -336,6 +337,12 @@ def state_after_step(
     """Place, rotations, coordinates, momentum and pelvis after a step with a velocity; and whether all are finite."""
     to, turned, shape = integrate_configuration(mech, h, v, place, wxyz, coordinates)
     write_model_rotations(mech, shape, turned)
+    # Norms that have drifted by more than rounding
+    for j in range(turned.shape[0]):
+        w, x, y, z = turned[j, 0], turned[j, 1], turned[j, 2], turned[j, 3]
+        norm = sqrt(w * w + x * x + y * y + z * z)
+        if abs(norm - 1.0) > UNIT_TOL:
+            turned[j, 0], turned[j, 1], turned[j, 2], turned[j, 3] = w / norm, x / norm, y / norm, z / norm
     pelvis = forward_kinematics(mech, to, turned)[1][0].copy()
     momentum = inertia @ v
     is_finite = isfinite(momentum.sum()) and isfinite(turned.sum()) and isfinite(pelvis.sum()) and isfinite(v @ v)

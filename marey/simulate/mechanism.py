@@ -275,23 +275,24 @@ def compute_mechanics(mech: Mechanism, place: FloatArray, wxyz: FloatArray, coor
                 lower[r, c] = 0.0
                 for m in range(3):
                     lower[r, c] += mech.inertia_roots[j, r, m] * frames[j, c, m]
+        wx, wy, wz = angular[j]
         for i in range(columns):
-            wx, b, c = angular[j, 0, i], angular[j, 1, i], angular[j, 2, i]
-            rows[n, i] = root * (linear[j, 0, i] + b * z - c * y)
-            rows[n + 1, i] = root * (linear[j, 1, i] + c * x - wx * z)
-            rows[n + 2, i] = root * (linear[j, 2, i] + wx * y - b * x)
-            for r in range(3):
-                rows[n + 3 + r, i] = lower[r, 0] * wx + lower[r, 1] * b + lower[r, 2] * c
+            rows[n, i] = root * (linear[j, 0, i] + wy[i] * z - wz[i] * y)
+            rows[n + 1, i] = root * (linear[j, 1, i] + wz[i] * x - wx[i] * z)
+            rows[n + 2, i] = root * (linear[j, 2, i] + wx[i] * y - wy[i] * x)
+        for r in range(3):
+            p, q, s = lower[r]
+            for i in range(columns):
+                rows[n + 3 + r, i] = p * wx[i] + q * wy[i] + s * wz[i]
         n += 6
     # M = rows^T rows; by hand, since threads of a library would stall it
     size = rows.shape[1]
     inertia = np.zeros((size, size))
-    for r in range(rows.shape[0]):
+    for r in range(0, rows.shape[0], 3):
         for i in range(size):
-            a = rows[r, i]
-            if a != 0.0:
-                for j in range(i + 1):
-                    inertia[i, j] += a * rows[r, j]
+            a, b, c = rows[r, i], rows[r + 1, i], rows[r + 2, i]
+            for j in range(i + 1):
+                inertia[i, j] += a * rows[r, j] + b * rows[r + 1, j] + c * rows[r + 2, j]
     for i in range(size):
         for j in range(i):
             inertia[j, i] = inertia[i, j]

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from marey.base import ConvergenceError, FloatArray, InputError, IntArray, MareyWarning, frozen
 from marey.dynamics import GRAVITY, Body
 from marey.lie import SO3
+from marey.lie.so3 import wrap_unit
 from marey.models import PoseModel
 from marey.motion import Motion
 from marey.simulate.constraints import ConstraintSet
@@ -234,7 +235,7 @@ class Simulator:
             values = (
                 before.skeleton,
                 place,
-                SO3(wxyz),
+                wrap_unit(wxyz),
                 coordinates,
                 velocity,
                 momentum,
