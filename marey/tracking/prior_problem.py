@@ -521,7 +521,7 @@ def solve_body(
 
 @kernel
 def solve_banded_cholesky(bands: FloatArray, b: FloatArray) -> None:
-    """Overwrite ``b`` ``(N, M)`` by the answers of a positive definite system whose entry (i, j) is bands[w + i - j, j].
+    """Overwrite ``b`` ``(N, M)`` by the answers of a positive definite system; entry (i, j) is bands[w + i - j, j].
 
     LAPACK's banded solver starts threads for matrices of this size and waits for them.
     """
