@@ -313,6 +313,7 @@ COCO_JOINTS: Final = tuple(
 )
 WIDTHS: Final = {"hips": "hip", "shoulders": "shoulder"}
 TRUNK: Final = "trunk"  # middle of the hips to middle of the shoulders
+SEGMENTS: Final = (*LIMBS, *WIDTHS, TRUNK)
 # The segment that stretches each joint's offset; others are stretched as the whole body
 STRETCHED: Final = {
     "knee": "thigh",
@@ -371,15 +372,19 @@ def fit_body(lengths_m: Mapping[str, float]) -> Skeleton:
         if name not in usual:
             raise UnknownNameError("segment", name, "the body", usual)
     ratios = {name: float(np.clip(lengths_m[name] / usual[name], 1.0 / MAX_STRETCH, MAX_STRETCH)) for name in lengths_m}
-    whole = float(np.median(list(ratios.values()))) if ratios else 1.0
-    offsets, tips = np.array(HUMAN.offsets), whole * np.array(HUMAN.tips)
-    for j, name in enumerate(HUMAN.names):
+    return stretch_body(HUMAN, float(np.median(list(ratios.values()))) if ratios else 1.0, ratios)
+
+
+def stretch_body(body: Skeleton, whole: float, ratios: Mapping[str, float]) -> Skeleton:
+    """Stretch segments of the canonical human by their own ratios, and the rest as the whole."""
+    offsets = np.array(body.offsets)
+    for j, name in enumerate(body.names):
         part = name.removeprefix("left_").removeprefix("right_")
         offsets[j] *= ratios.get(STRETCHED.get(part, ""), whole)
         # Collars and shoulders are as wide as measured, whatever the trunk is
         if part in ("collar", "shoulder"):
-            offsets[j, 0] = HUMAN.offsets[j, 0] * ratios.get("shoulders", whole)
-    return replace(HUMAN, offsets=offsets, tips=tips)
+            offsets[j, 0] = body.offsets[j, 0] * ratios.get("shoulders", whole)
+    return replace(body, offsets=offsets, tips=whole * np.array(body.tips))
 
 
 def triangulate(views: Sequence[Observations]) -> tuple[tuple[str, ...], FloatArray, BoolArray]:

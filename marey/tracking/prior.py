@@ -26,8 +26,22 @@ from marey.lie import SO3
 from marey.models import PoseModel
 from marey.motion import Markers, Motion
 from marey.skeleton import HUMAN, Pose, Skeleton, contact_points
-from marey.tracking.observation import Observations, fit_body, load_people_poses, measure_segments, triangulate
-from marey.tracking.prior_problem import FRAME_STEPS, MAX_STEPS, PriorProblem, PriorState, solve_frames
+from marey.tracking.observation import (
+    SEGMENTS,
+    Observations,
+    fit_body,
+    load_people_poses,
+    measure_segments,
+    triangulate,
+)
+from marey.tracking.prior_problem import (
+    FRAME_STEPS,
+    MAX_STEPS,
+    PriorProblem,
+    PriorState,
+    solve_body,
+    solve_frames,
+)
 
 KEY_S: Final = 0.25  # [s] between key frames: few motions change their way within it
 MIN_POINTS: Final = 4  # a frame with fewer says too little
@@ -39,6 +53,7 @@ TILTS: Final = np.array(
 )
 GOOD_COST: Final = 3.0  # [-] a point, the prior counted in: what poses cost that explain a frame
 FIRST_STEPS, LAST_STEPS, NUM_KEPT = 6, 15, 8
+BODY_STEPS: Final = 25  # of body and frames together; ten in practice
 SAME_M: Final = 0.05  # [m] poses whose points are nearer on average are one
 SPEEDS: Final = (3.0, 3.0, 4.0)  # [m/s], [rad/s], [1/s] of root, its turn, and a coordinate in standard deviations
 
@@ -187,6 +202,9 @@ class PriorTracker:
     root_acceleration: float = 5.0  # [m/s²] of the root: half of gravity, as in a walk
     root_turn_acceleration: float = 15.0  # [rad/s²] of the root's turn
     lost_sigma: float = 10.0  # [-] a point this many standard deviations away is not explained
+    size_sigma: float | None = None  # [-] of the logarithm of the size of the body; None: the body is known
+    segment_sigma: float = 0.1  # [-] of the logarithm of a segment over its share of the size
+    sole_noise_m: float = 0.1  # [m] as floor_noise_m, where the body is unknown: soles are then off in all frames alike
 
     def run(
         self,
@@ -237,6 +255,12 @@ class PriorTracker:
             guesses.append(search_starts(problem))
         found = [solve_frames(problem, guess, slice(0, problem.num_frames), MAX_STEPS) for guess in guesses]
         state = min(found, key=problem.cost)
+        if self.size_sigma is not None and skeleton.names == HUMAN.names:
+            # Errors of joints and poses last: as the poses', the prior counts once in each time between key frames
+            sigmas = np.array([self.size_sigma, *[self.segment_sigma] * len(SEGMENTS)])
+            sigmas /= np.sqrt(max(problem.num_frames / (KEY_S * problem.rate_hz), 1.0))
+            problem, state = solve_body(problem.loosen_floor(self.sole_noise_m), state, sigmas, BODY_STEPS)
+            skeleton = problem.skeleton
         motion = Motion(skeleton, problem.rate_hz, state.roots, state.rotations(self.model), name="tracked")
         # Huber's weights; a frame is lost if what is explained weighs less than half of what is seen
         errors, trust = problem.measure_errors(state), problem.trust
@@ -270,7 +294,7 @@ class PersonTrack(Result):
     """A tracked person."""
 
     track: PriorTrack
-    body_source: str  # "given", "stature", "triangulated" or "assumed": where the size comes from
+    body_source: str  # "given", "stature", "triangulated", "estimated" or "assumed": where the lengths come from
 
     @property
     def motion(self) -> Motion:
@@ -297,9 +321,9 @@ class PersonTrack(Result):
 class PersonTracker:
     """Settings of a tracker of whole people: shipped pose model and anatomical limits unless others are given.
 
-    The size of a body that one camera sees cannot be told from its distance. It comes from the ``body`` or from the
-    ``stature_m``, or is that of HUMAN; soles on the floor tell the distance of the feet. Two cameras measure the
-    segments and need no floor.
+    Two cameras measure the segments of a body and need no floor. One camera tells the proportions of an unknown body,
+    which are estimated with the motion; its size cannot be told from its distance but by the ``stature_m``, by soles
+    on the floor, or by the stature that people usually have.
     """
 
     model: PoseModel | None = None
@@ -312,6 +336,9 @@ class PersonTracker:
     upright_rad: float | None = 0.3  # [rad] as in PriorTracker
     spring: float = 1.0  # [-] as in PriorTracker; chosen on clips of other people than those of the model
     max_sigma: float = 5.0  # [-] as in PriorTracker
+    size_sigma: float = 0.12  # [-] of a body of unknown stature: twice that of adults of both sexes
+    stature_sigma: float = 0.01  # [-] of a stature that is given
+    segment_sigma: float = 0.15  # [-] as in PriorTracker; people differ by 0.03 to 0.08, and detectors put joints apart
 
     def __post_init__(self) -> None:
         if self.stature_m is not None and not 0.3 <= self.stature_m <= 3.0:
@@ -330,6 +357,7 @@ class PersonTracker:
             body = start.skeleton
         elif body is None:
             body, source = self._find_body(seen, model.skeleton)
+        sigmas = {"stature": self.stature_sigma, "estimated": self.size_sigma}
         limits = self.limits
         if limits is None and self.has_limits:
             limits = posing_limits(body)
@@ -342,8 +370,11 @@ class PersonTracker:
             max_sigma=self.max_sigma,
             upright_rad=self.upright_rad,
             floor_m=self.floor_m if len(seen) == 1 else None,
+            size_sigma=sigmas.get(source),
+            segment_sigma=self.segment_sigma,
         )
         track = tracker.run(seen, start, body=body)
+        body = track.motion.skeleton
         if self.floor_m is not None or start is not None:
             return PersonTrack(track, source)
         # The height of an assumed camera means nothing: the lowest feet stand at zero
@@ -353,7 +384,7 @@ class PersonTracker:
         return PersonTrack(replace(track, motion=replace(motion, root_positions=roots)), source)
 
     def _find_body(self, views: Sequence[Observations], skeleton: Skeleton) -> tuple[Skeleton, str]:
-        """Body of the person: by stature, by triangulated segments, or as the model has it."""
+        """Body of the person: by stature, by triangulated segments, or as the model has it, to be estimated."""
         if self.stature_m is not None:
             tall = float(
                 np.ptp(np.concatenate([skeleton.rest_positions(), skeleton.rest_positions() + skeleton.tips])[:, 1])
@@ -363,4 +394,4 @@ class PersonTracker:
             lengths = measure_segments(*triangulate(views))
             if lengths:
                 return fit_body(lengths), "triangulated"
-        return skeleton, "assumed"
+        return skeleton, "estimated" if skeleton.names == HUMAN.names else "assumed"

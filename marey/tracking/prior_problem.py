@@ -15,7 +15,7 @@ from marey.models import PoseModel
 from marey.models.projection import model_jacobian, model_rotations
 from marey.motion import Markers
 from marey.skeleton import ContactPoints, Skeleton, contact_points, joint_frames
-from marey.tracking.observation import MIN_DEPTH_M, Observations, body_points, check_views
+from marey.tracking.observation import MIN_DEPTH_M, SEGMENTS, Observations, body_points, check_views, stretch_body
 
 if TYPE_CHECKING:
     from marey.tracking.prior import PriorTracker
@@ -24,6 +24,10 @@ MAX_STEPS = 60  # Gauss-Newton steps of all frames; ten to twenty in practice
 FRAME_STEPS = 8  # of each frame in the first pass
 MIN_DECREASE = 1e-6  # [-] of the objective in one step
 MIN_DAMPING, MAX_DAMPING = 1e-9, 1e9
+SHAPE_STEP = 1e-4  # [-] of differences in the logarithm of a length
+MAX_SHAPE_STEP = 0.1  # [-] of it in one step
+MIN_SHAPE_STIFFNESS = 0.3  # [-] of the prior's
+MIN_BODY_DECREASE = 1e-4  # [-] of the objective in one step, where the body is sought too
 IN_SPACE, ON_FLOOR = -1, -2  # points that no camera sees: measured in space, or soles whose height alone counts
 SOLES = ("heel", "toe")
 FLOOR_ROBUST_M = 0.06  # [m] a sole much higher than this is in the air and is pulled no more
@@ -39,6 +43,14 @@ class CarriedPoints(NamedTuple):
     kind: int
     mean_wxyz: FloatArray  # (J, 4)
     basis: FloatArray  # (J, 3, k)
+
+
+def carry_points(model: PoseModel, skeleton: Skeleton, names: Sequence[Sequence[str]]) -> CarriedPoints:
+    """Look up the points of each camera on a body."""
+    arrays, points = model.arrays(), [body_points(skeleton, own) for own in names]
+    joints, offsets = np.concatenate([p.joints for p in points]), np.concatenate([p.offsets for p in points])
+    tree = skeleton.parents.copy(), skeleton.offsets.copy(), joints.astype(np.int64), np.array(offsets)
+    return CarriedPoints(*tree, arrays.kind, arrays.mean_wxyz, arrays.basis)
 
 
 class SeenPoints(NamedTuple):
@@ -215,6 +227,7 @@ class PriorProblem:
     views: tuple[Observations, ...]  # none for points in space
     skeleton: Skeleton
     rate_hz: float
+    names: tuple[tuple[str, ...], ...]  # of the points of each camera; soles follow
     body: CarriedPoints
     seen_points: SeenPoints
     num_seen: int  # points that were seen; soles follow them
@@ -237,13 +250,13 @@ class PriorProblem:
         if not isinstance(seen, Markers):
             views = [seen] if isinstance(seen, Observations) else list(seen)
         if isinstance(seen, Markers):
-            points, rate_hz = [body_points(skeleton, seen.names)], seen.rate_hz
+            names, rate_hz = [tuple(seen.names)], seen.rate_hz
             targets, weights = np.array(seen.positions), seen.valid / tracker.noise_m**2
             cameras = np.full(len(seen.names), IN_SPACE)
             lenses = np.zeros((1, 3, 3)), np.zeros((1, 3)), np.ones(1), np.zeros((1, 2))
         else:
             check_views(views)
-            points, rate_hz = [body_points(skeleton, view.names) for view in views], views[0].rate_hz
+            names, rate_hz = [view.names for view in views], views[0].rate_hz
             pixels = [np.where(np.expand_dims(v.valid, 2), v.pixels, 0.0) for v in views]
             targets = np.pad(np.concatenate(pixels, axis=1), ((0, 0), (0, 0), (0, 1)))
             weights = np.concatenate([view.trust for view in views], axis=1) / tracker.noise_px**2
@@ -252,21 +265,31 @@ class PriorProblem:
         num_seen = targets.shape[1]
         if tracker.floor_m is not None:
             # Heels and toes of the frames that show anything
-            points.append(body_points(skeleton, [n for n in contact_points(skeleton).names if n.endswith(SOLES)]))
-            extra = len(points[-1].names)
-            soles = np.full((len(targets), extra, 3), tracker.floor_m)
-            targets, cameras = np.concatenate([targets, soles], axis=1), np.append(cameras, [ON_FLOOR] * extra)
+            names.append(tuple(name for name in contact_points(skeleton).names if name.endswith(SOLES)))
+            extra = len(names[-1])
+            floor = np.full((len(targets), extra, 3), tracker.floor_m)
+            targets, cameras = np.concatenate([targets, floor], axis=1), np.append(cameras, [ON_FLOOR] * extra)
             shown = np.repeat((weights > 0.0).any(axis=1, keepdims=True), extra, axis=1)
             weights = np.concatenate([weights, shown / tracker.floor_noise_m**2], axis=1)
-        arrays = tracker.model.arrays()
-        joints, offsets = np.concatenate([p.joints for p in points]), np.concatenate([p.offsets for p in points])
-        tree = skeleton.parents.copy(), skeleton.offsets.copy(), joints.astype(np.int64), np.array(offsets)
-        body = CarriedPoints(*tree, arrays.kind, arrays.mean_wxyz, arrays.basis)
+        body = carry_points(tracker.model, skeleton, names)
         deviations = np.maximum(tracker.model.deviations, 1e-6 * max(float(tracker.model.deviations.max()), 1e-12))
         scales = [tracker.root_acceleration] * 3 + [tracker.root_turn_acceleration] * 3
         accelerations = np.concatenate([scales, tracker.coordinate_acceleration * deviations]) / rate_hz**2
         points_seen = SeenPoints(targets, weights, cameras.astype(np.int64), *lenses)
-        return cls(tracker, tuple(views), skeleton, rate_hz, body, points_seen, num_seen, deviations, accelerations)
+        return cls(
+            tracker, tuple(views), skeleton, rate_hz, tuple(names), body, points_seen, num_seen, deviations,
+            accelerations,
+        )  # fmt: skip
+
+    def put_on(self, skeleton: Skeleton) -> PriorProblem:
+        """Return the problem of another body."""
+        return replace(self, skeleton=skeleton, body=carry_points(self.tracker.model, skeleton, self.names))
+
+    def loosen_floor(self, noise_m: float) -> PriorProblem:
+        """Return the problem of a floor on which soles rest within another standard deviation."""
+        seen, ratio = self.seen_points, self.tracker.floor_noise_m / noise_m
+        weights = seen.weights * np.where(seen.cameras == ON_FLOOR, ratio**2, 1.0)
+        return replace(self, seen_points=SeenPoints(seen.targets, weights, *seen[2:]))
 
     @property
     def trust(self) -> FloatArray:
@@ -340,14 +363,19 @@ class PriorProblem:
         wxyz = state.rotations(self.tracker.model).wxyz
         return points.positions(*joint_frames(self.skeleton, state.roots, wxyz))
 
-    def measure_errors(self, state: PriorState) -> FloatArray:
-        """Distance ``(F, K)`` [px] or [m] of each point from where it was seen; 0 where it was not."""
+    def subtract_seen(self, state: PriorState) -> FloatArray:
+        """Return how far ``(F, K, 3)`` [px] or [m] each point should move; 0 where it was not seen."""
         seen, places = self.seen_points, self.place_points(state)
         away = seen.targets - places
         for c, view in enumerate(self.views):
             away[:, seen.cameras == c, :2] = view.pixels - view.camera.project(places[:, seen.cameras == c])
             away[:, seen.cameras == c, 2] = 0.0
-        return np.where(self.trust > 0.0, np.linalg.norm(away[:, : self.num_seen], axis=-1), 0.0)
+        away[:, seen.cameras == ON_FLOOR] *= (0.0, 1.0, 0.0)
+        return np.where((seen.weights > 0.0)[..., None], away, 0.0)
+
+    def measure_errors(self, state: PriorState) -> FloatArray:
+        """Distance ``(F, K)`` [px] or [m] of each point from where it was seen; 0 where it was not."""
+        return np.linalg.norm(self.subtract_seen(state)[:, : self.num_seen], axis=-1)
 
 
 def solve_frames(
@@ -370,29 +398,7 @@ def solve_frames(
 
     blocks, slopes, cost = objective(state)
     for _ in range(max_steps):
-        # Step of the normal equations: blocks of the frames, and bands of the second differences
-        second = problem.accelerate(state)
-        count, n = slopes.shape
-        width = 2 * n if len(second) else n - 1
-        bands = np.zeros((width + 1, count, n))
-        # The upper triangle of the blocks, scaled by Marquardt's damping
-        for offset in range(n):
-            bands[width - offset, :, offset:] += np.diagonal(blocks, offset, 1, 2)
-        bands[width] *= 1.0 + damping
-        # Second differences couple a coordinate with itself, one and two frames on
-        rhs = slopes.copy()
-        if len(second):
-            scale = 1.0 / problem.accelerations
-            for shift, factor in enumerate((1.0, -2.0, 1.0)):
-                rows = slice(shift, shift + len(second))
-                rhs[rows] -= factor * scale * second
-                bands[width, rows] += factor**2 * scale**2
-                for other, next_factor in enumerate((1.0, -2.0, 1.0)[shift + 1 :], shift + 1):
-                    ahead = slice(other, other + len(second))
-                    bands[width - n * (other - shift), ahead] += factor * next_factor * scale**2
-        step = rhs.ravel()
-        solve_banded_cholesky(bands.reshape(width + 1, -1), step)
-        delta = step.reshape(count, n)
+        delta = solve_step(problem, state, blocks, slopes, damping)[..., 0]
         tried = state.step(problem, delta)
         new_blocks, new_slopes, new_cost = objective(tried)
         if not new_cost < cost:
@@ -408,9 +414,114 @@ def solve_frames(
     return state
 
 
+def solve_step(
+    problem: PriorProblem,
+    state: PriorState,
+    blocks: FloatArray,
+    slopes: FloatArray,
+    damping: float,
+    others: FloatArray | None = None,
+) -> FloatArray:
+    """Step of the normal equations, blocks of the frames and bands of the second differences, ``(F, n, 1 + M)``.
+
+    The answers for ``others`` ``(F, n, M)`` follow it.
+    """
+    second = problem.accelerate(state)
+    count, n = slopes.shape
+    width = 2 * n if len(second) else n - 1
+    bands = np.zeros((width + 1, count, n))
+    # The upper triangle of the blocks, scaled by Marquardt's damping
+    for offset in range(n):
+        bands[width - offset, :, offset:] += np.diagonal(blocks, offset, 1, 2)
+    bands[width] *= 1.0 + damping
+    # Second differences couple a coordinate with itself, one and two frames on
+    rhs = np.concatenate([slopes[..., None], np.zeros((count, n, 0)) if others is None else others], axis=2)
+    if len(second):
+        scale = 1.0 / problem.accelerations
+        for shift, factor in enumerate((1.0, -2.0, 1.0)):
+            rows = slice(shift, shift + len(second))
+            rhs[rows, :, 0] -= factor * scale * second
+            bands[width, rows] += factor**2 * scale**2
+            for other, next_factor in enumerate((1.0, -2.0, 1.0)[shift + 1 :], shift + 1):
+                ahead = slice(other, other + len(second))
+                bands[width - n * (other - shift), ahead] += factor * next_factor * scale**2
+    solve_banded_cholesky(bands.reshape(width + 1, -1), rhs.reshape(count * n, -1))
+    return rhs
+
+
+def solve_body(
+    problem: PriorProblem, state: PriorState, sigmas: FloatArray, max_steps: int
+) -> tuple[PriorProblem, PriorState]:
+    r"""Solve all frames and the lengths of the body at once, by Levenberg-Marquardt.
+
+    The logarithms s of the size of the body and of its segments over their usual share of it are Gaussian. Steps of
+    the frames are eliminated from the normal equations, :math:`(A - C^T H^{-1} C)\,\delta s = g_s - C^T H^{-1} g`.
+
+    Args:
+        problem: of the usual body.
+        state: where the frames begin.
+        sigmas: standard deviations of s, ``(1 + len(SEGMENTS),)``.
+        max_steps: at most.
+    """
+    usual, stiffness = problem.skeleton, 1.0 / sigmas**2
+
+    def objective(shape: FloatArray, tried: PriorState) -> tuple[PriorProblem, FloatArray, FloatArray, float]:
+        whole, *ratios = np.exp(shape).tolist()
+        body = stretch_body(usual, whole, {name: whole * r for name, r in zip(SEGMENTS, ratios, strict=True)})
+        here = problem.put_on(body)
+        blocks, slopes, costs = here.linearise(tried)
+        cost = costs.sum() + (here.accelerate(tried) ** 2).sum() + (stiffness * shape**2).sum()
+        return here, blocks, slopes, float(cost)
+
+    shape, damping, is_new = np.zeros(len(sigmas)), 1e-3, True
+    here, blocks, slopes, cost = objective(shape, state)
+    own, A, coupling = (
+        np.zeros(len(sigmas)),
+        np.zeros((len(sigmas), len(sigmas))),
+        np.zeros((*slopes.shape, len(sigmas))),
+    )
+    for _ in range(max_steps):
+        if is_new:
+            # How residuals and slopes change with each length, by differences
+            away, seen = here.subtract_seen(state), here.seen_points
+            rows = np.zeros((len(sigmas), *away.shape))
+            for i in range(len(sigmas)):
+                there, _, moved, _ = objective(shape + SHAPE_STEP * np.eye(len(sigmas))[i], state)
+                rows[i] = (away - there.subtract_seen(state)) / SHAPE_STEP
+                coupling[..., i] = (slopes - moved) / SHAPE_STEP
+            # Weights of the robust costs, as the kernel has them
+            size = np.sqrt(seen.weights) * np.linalg.norm(away, axis=-1)
+            share = np.minimum(1.0, problem.tracker.huber / np.maximum(size, 1e-12))
+            above = np.minimum(away[..., 1], 0.0) / FLOOR_ROBUST_M
+            weights = seen.weights * np.where(seen.cameras == ON_FLOOR, (1.0 + above**2) ** -2.0, share)
+            A = np.einsum("afki,fk,bfki->ab", rows, weights, rows) + np.diag(stiffness)
+            own = np.einsum("afki,fk,fki->a", rows, weights, away) - stiffness * shape
+        steps = solve_step(here, state, blocks, slopes, damping, coupling)
+        reduced = A + damping * np.diag(np.diagonal(A)) - np.einsum("fna,fnb->ab", coupling, steps[..., 1:])
+        # The differences hold what Gauss and Newton leave out: eigenvalues are kept above a part of the prior's
+        values, vectors = np.linalg.eigh(0.5 * (reduced + reduced.T))
+        slope = vectors.T @ (own - np.einsum("fna,fn->a", coupling, steps[..., 0]))
+        turn = vectors @ (slope / np.maximum(values, MIN_SHAPE_STIFFNESS * stiffness.min()))
+        turn = np.clip(turn, -MAX_SHAPE_STEP, MAX_SHAPE_STEP)
+        tried = state.step(here, steps[..., 0] - steps[..., 1:] @ turn)
+        there, new_blocks, new_slopes, new_cost = objective(shape + turn, tried)
+        is_new = new_cost < cost
+        if not is_new:
+            damping *= 8.0
+            if damping > MAX_DAMPING:
+                break
+            continue
+        is_settled = cost - new_cost < MIN_BODY_DECREASE * cost
+        shape, state, here, blocks, slopes, cost = shape + turn, tried, there, new_blocks, new_slopes, new_cost
+        damping = max(0.3 * damping, MIN_DAMPING)
+        if is_settled:
+            break
+    return here, state
+
+
 @kernel
 def solve_banded_cholesky(bands: FloatArray, b: FloatArray) -> None:
-    """Overwrite ``b`` ``(N,)`` by the answer of a positive definite system whose entry (i, j) is bands[w + i - j, j].
+    """Overwrite ``b`` ``(N, M)`` by the answers of a positive definite system; entry (i, j) is bands[w + i - j, j].
 
     LAPACK's banded solver starts threads for matrices of this size and waits for them.
     """
@@ -428,10 +539,12 @@ def solve_banded_cholesky(bands: FloatArray, b: FloatArray) -> None:
                     bands[width + r - c, c] -= f * bands[width + i - c, c]
     # U^T y = b, then U x = y
     for i in range(size):
-        b[i] /= bands[width, i]
-        for j in range(i + 1, min(size, i + width + 1)):
-            b[j] -= bands[width + i - j, j] * b[i]
+        for c in range(b.shape[1]):
+            b[i, c] /= bands[width, i]
+            for j in range(i + 1, min(size, i + width + 1)):
+                b[j, c] -= bands[width + i - j, j] * b[i, c]
     for i in range(size - 1, -1, -1):
-        for j in range(i + 1, min(size, i + width + 1)):
-            b[i] -= bands[width + i - j, j] * b[j]
-        b[i] /= bands[width, i]
+        for c in range(b.shape[1]):
+            for j in range(i + 1, min(size, i + width + 1)):
+                b[i, c] -= bands[width + i - j, j] * b[j, c]
+            b[i, c] /= bands[width, i]

@@ -103,7 +103,7 @@ def test_key_points_alone_become_a_motion_and_what_is_assumed_is_said(run, point
     facts = json.loads(result.out)
     assert result.code == 0
     assert "level one" in result.err and "30 Hz" in result.err
-    assert facts["num_lost"] == 0 and facts["distance_px"] < 3.0 and facts["body"] == "assumed"
+    assert facts["num_lost"] == 0 and facts["distance_px"] < 3.0 and facts["body"] == "estimated"
     assert load(out).num_frames == 8
     assert [row.split(",")[2] for row in table.read_text().splitlines()[1:]] == ["tracked"] * 8
 

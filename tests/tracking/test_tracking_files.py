@@ -11,10 +11,10 @@ import pytest
 
 import marey
 from marey.base import FormatError, InputError, MissingFileError
-from marey.skeleton import HUMAN
+from marey.skeleton import HUMAN, contact_points
 from marey.tracking import Camera, PersonTracker, load_cameras, load_keypoints, observe, track_points
 from marey.tracking.keypoint_files import BLAZEPOSE, BODY_POINTS, COCO, OPENPOSE_25
-from marey.tracking.observation import fit_body, measure_clip_segments, triangulate
+from marey.tracking.observation import COCO_JOINTS, fit_body, measure_clip_segments, triangulate
 
 WALK = marey.samples.walk(1.2)[::4]
 SIZE = (1280, 960)
@@ -166,6 +166,23 @@ def test_two_cameras_measure_the_body():
     assert np.abs(points - track_points(clip, names)).max() < 1e-6
     found = measure_clip_segments(clip)
     assert (found["thigh"], found["shank"], found["forearm"]) == pytest.approx((0.50, 0.40, 0.22))
+
+
+def test_one_camera_estimates_proportions_that_are_not_told():
+    lengths = {"thigh": 0.37, "shank": 0.45, "upper_arm": 0.25, "forearm": 0.25, "trunk": 0.40}
+    clip = replace(WALK[:24], skeleton=fit_body(lengths))
+    soles = contact_points(clip.skeleton).positions(*clip.joint_frames())[..., 1]
+    clip = replace(clip, root_positions=clip.root_positions - (0.0, float(soles.min()), 0.0))
+    seen = observe(clip, EYES[0], COCO, noise_px=2.0, rng=np.random.default_rng(0))
+    away = {}
+    for kind, tracker in (("unknown", PersonTracker()), ("usual", PersonTracker(body=HUMAN))):
+        found = tracker.run(seen).motion
+        ours = measure_clip_segments(found)
+        away[kind] = [abs(np.log(ours[name] / length)) for name, length in lengths.items()]
+        points = np.linalg.norm(track_points(found, COCO_JOINTS) - track_points(clip, COCO_JOINTS), axis=-1)
+        away[kind].append(float(points.mean()))
+    assert np.mean(away["unknown"][:-1]) < 0.6 * np.mean(away["usual"][:-1])
+    assert away["unknown"][-1] < min(0.12, 0.5 * away["usual"][-1])
 
 
 def test_a_person_is_found_from_two_cameras_without_any_start(tmp_path):

@@ -303,7 +303,8 @@ def make_mesh_scene(path: str | Path, *, scale: float = 1.0, seed: SeedPart | No
     low, high = SurfaceMesh.load(path, scale=scale).bounds()
     size = float((high - low).max())
     if not MIN_SIZE_M <= size <= MAX_SIZE_M:
-        raise InputError(f"a body of {size:.3g} m", "Give the length of a unit of the file [m] as scale")
+        fix = f'If its unit is not a metre, write a scene file: [mesh] file = "{Path(path).name}", scale = 0.001 [seed]'
+        raise InputError(f"a body of {size:.3g} m", fix)
     parts = SceneParts(
         MeshPart(file=str(path), scale=scale),
         (),
