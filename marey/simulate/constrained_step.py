@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from math import sqrt
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,16 +105,16 @@ def make_rows(
     name: str,
     priority: int = 1,
     slots: IntArray | None = None,
-    names: Sequence[str] | NDArray[Any] | None = None,
+    names: Sequence[str] | None = None,
 ) -> ConstraintRows:
     """Rows that belong to no contact."""
     count = len(b)
     lower, upper = np.full(count, -np.inf if is_equality else 0.0), np.full(count, np.inf)
     none = np.full(count, NO_SLOT, dtype=np.int64)
     slots = none if slots is None else slots
-    named = np.array([name] * count if names is None else names, dtype=object)
+    names = np.array([name] * count if names is None else names, dtype=object)
     ends = (J, b, lower, upper, np.zeros((count, 3)), none, slots, none, np.zeros(count))
-    return ConstraintRows(*ends, np.full(count, priority), named)
+    return ConstraintRows(*ends, np.full(count, priority), names)
 
 
 def stack_rows(parts: Sequence[ConstraintRows]) -> ConstraintRows:
