@@ -182,8 +182,9 @@ def solve_ik(
     each centimetre that a goal is away. Where that branch ends short of the goals, the pose at its end is returned and
     ``advice`` names the joint and its turn.
 
-    Without a ``start`` the default limits are kept with all couplings on the way, where goals can be met so. A goal
-    missed under cones or fields is INFEASIBLE if descents from three other starts come no nearer, else STALLED.
+    Without a ``start`` the first steps go without limits, and the default limits are kept with all couplings from
+    there on, where goals can be met so. A goal missed under cones or fields is INFEASIBLE if descents from three other
+    starts come no nearer; a pose that does is taken, unless a joint turns too far from the ``start``.
 
     A pose is CONVERGED only after goals, planted feet and limits have been measured anew on it, by the skeleton's own
     forward kinematics and by the limits themselves.
