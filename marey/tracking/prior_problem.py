@@ -475,11 +475,8 @@ def solve_body(
 
     shape, damping, is_new = np.zeros(len(sigmas)), 1e-3, True
     here, blocks, slopes, cost = objective(shape, state)
-    own, A, coupling = (
-        np.zeros(len(sigmas)),
-        np.zeros((len(sigmas), len(sigmas))),
-        np.zeros((*slopes.shape, len(sigmas))),
-    )
+    own, gram = np.zeros(len(sigmas)), np.zeros((len(sigmas), len(sigmas)))
+    coupling = np.zeros((*slopes.shape, len(sigmas)))
     for _ in range(max_steps):
         if is_new:
             # How residuals and slopes change with each length, by differences
