@@ -475,11 +475,8 @@ def solve_body(
 
     shape, damping, is_new = np.zeros(len(sigmas)), 1e-3, True
     here, blocks, slopes, cost = objective(shape, state)
-    own, normal, coupling = (
-        np.zeros(len(sigmas)),
-        np.zeros((len(sigmas), len(sigmas))),
-        np.zeros((*slopes.shape, len(sigmas))),
-    )
+    own, gram = np.zeros(len(sigmas)), np.zeros((len(sigmas), len(sigmas)))
+    coupling = np.zeros((*slopes.shape, len(sigmas)))
     for _ in range(max_steps):
         if is_new:
             # How residuals and slopes change with each length, by differences
@@ -494,10 +491,10 @@ def solve_body(
             share = np.minimum(1.0, problem.tracker.huber / np.maximum(size, 1e-12))
             above = np.minimum(away[..., 1], 0.0) / FLOOR_ROBUST_M
             weights = seen.weights * np.where(seen.cameras == ON_FLOOR, (1.0 + above**2) ** -2.0, share)
-            normal = np.einsum("afki,fk,bfki->ab", rows, weights, rows) + np.diag(stiffness)
+            gram = np.einsum("afki,fk,bfki->ab", rows, weights, rows) + np.diag(stiffness)
             own = np.einsum("afki,fk,fki->a", rows, weights, away) - stiffness * shape
         steps = solve_step(here, state, blocks, slopes, damping, coupling)
-        reduced = normal + damping * np.diag(np.diagonal(normal)) - np.einsum("fna,fnb->ab", coupling, steps[..., 1:])
+        reduced = gram + damping * np.diag(np.diagonal(gram)) - np.einsum("fna,fnb->ab", coupling, steps[..., 1:])
         # The differences hold what Gauss and Newton leave out: eigenvalues are kept above a part of the prior's
         values, vectors = np.linalg.eigh(0.5 * (reduced + reduced.T))
         slope = vectors.T @ (own - np.einsum("fna,fn->a", coupling, steps[..., 0]))
