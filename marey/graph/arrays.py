@@ -189,10 +189,14 @@ SEARCH_COUNTS: Final = np.dtype(
 the number of the cheapest search state that meets all constraints, EMPTY if none does."""
 
 
+SlotArray = np.ndarray[tuple[int], np.dtype[np.int32]]
+"""Numbers of search states in 4 bytes each: a table of them is read at random."""
+
+
 class SearchMemory(NamedTuple):
     """Everything that a search keeps, so that it can be stopped and taken up again."""
 
-    table: IntArray  # (T,) hash table: number of the search state, EMPTY
+    table: SlotArray  # (T,) hash table: number of the search state, EMPTY
     states: Records  # (C,) of SEARCH_STATE
     heap: IntArray  # (B,)
     keys: FloatArray  # (B,)

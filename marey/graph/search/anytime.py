@@ -303,7 +303,7 @@ class AnytimeSearch:
         constraints = self.problem.constraints
         constraint = constraints[min(done, len(constraints) - 1)]
         got = f"{done} of {len(constraints)} constraints were met; '{constraint.name}' was not (cost left {left:.3g})"
-        sharp = find_missing_turn(self.problem.made.roads, self.problem.sketch)
+        sharp = find_missing_turn(self.problem.made.roads, self.problem.sketch, constraint.place[::2])
         if sharp:
             return f"{got}: {sharp}"
         more = {"TIMEOUT": "give more time", "CANCELLED": "let it run longer", "MEMORY": "raise max_states"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from marey.base import FloatArray, IntArray, kernel
+from marey.base import FloatArray, kernel
 from marey.graph.algorithms import pop_heap, push_heap
 from marey.graph.arrays import (
     CLOSED,
@@ -24,6 +24,7 @@ from marey.graph.arrays import (
     Records,
     SearchMemory,
     SearchSpace,
+    SlotArray,
 )
 from marey.graph.search.footsteps import (
     can_stand,
@@ -49,14 +50,14 @@ CONSISTENT = 1e-9  # an estimate may fall by this much more than an edge costs
 
 
 @kernel
-def hash_slot(table: IntArray, key: int) -> int:
+def hash_slot(table: SlotArray, key: int) -> int:
     """Place in the table where a key is looked for first: Fibonacci hashing, the length being a power of two."""
     at = (key ^ (key >> 31)) * 0x9E3779B97F4A7C1
     return (at ^ (at >> 29)) & (len(table) - 1)
 
 
 @kernel
-def find_slot(table: IntArray, states: Records, key: int) -> int:
+def find_slot(table: SlotArray, states: Records, key: int) -> int:
     """Place in the table of a key, or of the empty slot where it belongs."""
     mask, at = len(table) - 1, hash_slot(table, key)
     while True:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -274,13 +274,14 @@ def check_parameters(
     return None
 
 
-def find_missing_turn(roads: SearchGraph, sketch: Sketch) -> str:
-    """Turn of the path drawn that is sharper than all steps of a graph together; empty if there is none."""
+def find_missing_turn(roads: SearchGraph, sketch: Sketch, place: Sequence[float]) -> str:
+    """Turn of the path drawn, before a place (x, z), that no steps of a graph can follow; empty if there is none."""
     step = (np.isfinite(roads.feet[roads.source][:, :, 0]).sum(axis=1) == 1) & (roads.flight[:, 0] <= 0.0)
     if sketch.path is None or not step.any():
         return ""
     num_steps = TURN_WAY_M / max(float(np.median(np.linalg.norm(roads.delta[step, :2], axis=1))), 1e-9)
-    heading = np.unwrap(sketch.path.heading_at(np.arange(0.0, sketch.path.length_m, TURN_STEP_M)))
+    end = sketch.path.nearest(place)[0] + TURN_STEP_M
+    heading = np.unwrap(sketch.path.heading_at(np.arange(0.0, end, TURN_STEP_M)))
     lag = min(round(TURN_WAY_M / TURN_STEP_M), len(heading) - 1)
     # Yaw is positive towards +X, which is the left of one who faces +Z
     for side, sign in (("left", 1.0), ("right", -1.0)):
