@@ -9,7 +9,7 @@ import pytest
 from oracles.problems import EXAMPLES
 
 from marey.base import FloatArray
-from marey.dynamics import JointTree, compute_point_motion, compute_torques
+from marey.dynamics import JointTree, compute_com_motion, compute_point_motion, compute_torques
 from marey.spacetime import SpacetimeProblem, optimize
 from marey.spacetime.dispatch import build_character
 from marey.spacetime.full.layout import FullBodyModel, FullLayout, refine_layout, refine_unknowns
@@ -192,3 +192,24 @@ def test_a_weight_lowers_its_term(name: str) -> None:
         x = set_flight_unknowns(layout, np.concatenate([points.ravel(), np.zeros(layout.num_unknowns - points.size)]))
         values.append(FullProgramme(layout, x).terms(x)[name])
     assert cared.is_solved and values[0] < 0.99 * values[1]
+
+
+def test_balance_brings_the_centre_of_mass_over_the_feet_at_the_ends() -> None:
+    feet = tuple(Contact(f"{side}_foot", (x, 0.0, 0.0), friction=0.9) for side, x in (("left", 0.1), ("right", -0.1)))
+    high = Contact("left_foot", (0.1, 0.25, 0.35), friction=0.9)
+    phases = (
+        ProblemPhase("stand", 0.4, feet),
+        ProblemPhase("lift", 0.4, feet[1:]),
+        ProblemPhase("on", 0.3, (feet[1], high)),
+        ProblemPhase("up", 0.5, (high,)),
+    )
+    away = list[float]()
+    for balance in (0.0, 2.0):
+        weights = Objective(accel=1.0, prior=2.0, balance=balance)
+        problem = SpacetimeProblem("step", phases, guess="crouch", objective=weights)
+        result = optimize(problem)
+        tree = build_character(problem)
+        q = tree.from_motion(result.motion)[[0, -1]]
+        com = compute_com_motion(tree, q, 0.0 * q, 0.0 * q, jacobians=False).position
+        away.append(float(np.abs(com[:, ::2] - [[0.0, 0.0], [0.1, 0.35]]).max()))
+    assert away[1] < 0.06 and away[1] < 0.5 * away[0]

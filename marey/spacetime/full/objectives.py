@@ -179,6 +179,7 @@ def add_gauss_instants(layout: FullLayout, builder: InstantBuilder, phase: int) 
 ACCEL_UNIT: Final = 100.0  # [rad^2/s^3] unit of the objective: one second at 10 rad/s^2 in every joint
 ENERGY_UNIT: Final = 1.0  # [rad^2/s]
 REFERENCE_UNIT: Final = 0.01  # [rad^2 s] a tenth of a radian for a second
+BALANCE_UNIT: Final = 0.01  # [m^2] a tenth of a metre beside the middle of the feet
 PRIOR_UNIT: Final = 0.25  # [rad^2 s] half a radian for a second
 MIN_FRACTION: Final = 0.02  # [-] of the body's mass: light joints are not free to flail
 ROOT_FRACTION: Final = 0.1  # [-] of the body's mass: the turn of the whole body costs little, but is not a free valley
@@ -300,6 +301,7 @@ def build_residual_terms(layout: FullLayout, builder: InstantBuilder) -> list[Fu
     not divide by the step. Of its §3.1: ``min_jerk`` is :math:`\tfrac12\int |\dddot o|^2 dt` of a hand, after Flash and
     Hogan; ``min_torque_change`` is :math:`\tfrac12\int \dot\tau^2 dt` over the number of joints, after Uno;
     ``min_variance`` that of :func:`compute_noise_gains`. Curves are cubic, so a rate is a difference across each span.
+    Ours: ``balance`` is :math:`|c - \bar p|^2` on the ground plan at an end that stands on feet.
     """
     wanted, terms, phases = layout.problem.objective, list[FullTerm](), layout.timeline.phases
     joints = np.setdiff1d(np.arange(layout.num_angles), layout.figure.root_angles)
@@ -335,6 +337,17 @@ def build_residual_terms(layout: FullLayout, builder: InstantBuilder) -> list[Fu
         parts = (low, high)
         terms.append(FullTerm(name, parts, weights, lambda s: (quantity(s, low) * -1.0, quantity(s, high))))
 
+    def lean(foot: str, middle: FloatArray, at: IntArray, state: BodyState) -> tuple[StateJet]:
+        return ((state.com.at(at) - state.points[foot][0].at(at) - middle).columns(np.array([0, 2])),)
+
+    # Over the middle of the feet on the ground plan, at the start and at the end
+    for p, share in ((0, 0.0), (len(phases) - 1, 1.0)) if wanted.balance > 0.0 else ():
+        feet = phases[p].contacts
+        if feet and all(contact.point.endswith(("foot", "feet")) for contact in feet):
+            at = builder.add(p, layout.timeline.time_of(p, share))
+            middle = np.mean([contact.position for contact in feet], axis=0) - np.asarray(feet[0].position)
+            evaluate = partial(lean, feet[0].point, middle, at)
+            terms.append(FullTerm("balance", (at,), np.array([wanted.balance / BALANCE_UNIT]), evaluate))
     for p, phase in enumerate(phases):
         held = [contact.point for contact in phase.contacts]
         for hand in find_hands(layout) if wanted.min_jerk > 0.0 else ():

@@ -84,7 +84,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """Weights of the terms that are made small, each normalised as its docstring says; the last three: full space."""
+    """Weights of the terms that are made small, each normalised as its docstring says; the last four: full space."""
 
     accel: float = 1.0
     torque: float = 0.0
@@ -96,6 +96,7 @@ class Objective:
     min_jerk: float = 0.0  # of the hands that hold nothing
     min_torque_change: float = 0.0
     min_variance: float = 0.0  # of where the hands end, under noise that grows with torques
+    balance: float = 0.0  # of the centre of mass over the feet, at an end that stands on them
 
 
 @dataclass(frozen=True, slots=True, repr=False)

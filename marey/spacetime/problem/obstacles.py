@@ -17,7 +17,7 @@ ShapeDistance = Callable[[FloatArray], tuple[FloatArray, FloatArray]]  # (..., 3
 SHORT_BONE_M: Final = 0.05  # [m] shorter ones are part of their neighbours
 SEARCH_SHARES: Final = np.linspace(-1.0, 1.0, 9)  # of the nearest place along a capsule
 SEARCH_ROUNDS: Final = 10
-SEARCH_SHRINK: Final = 0.25  # to the shares beside the best: 0.2 mm of half a metre in the end
+SEARCH_SHRINK: Final = 0.25  # to the shares beside the best: 0.2 um of half a metre in the end
 CONTACT_ROOM_M: Final = 0.05  # [m] of a bar or box about the place where something is held or stood on: not an obstacle
 
 MAX_CROSSED_M: Final = 1.1  # [m] above the feet: what is higher is passed under or beside
