@@ -375,8 +375,8 @@ class ConstraintSet:
         # The same step with rows for limits that it would break, if there are any
         for _ in range(LIMIT_PASSES if self._limit_rows is not None else 0):
             assert self._limit_rows is not None
-            wxyz, turns = at.state.rotations.wxyz, at.here.turns
-            J, b, who = self._limit_rows.broken_rows(wxyz, turns, as_kernel_array(found.velocity), at.dt)
+            pose, velocity = (at.state.rotations.wxyz, at.here.turns, logs), as_kernel_array(found.velocity)
+            J, b, who, _ = self._limit_rows.rows(*pose, velocity, at.dt, only_broken=True)
             if not len(b):
                 break
             wider = np.zeros((len(b), len(free)))
