@@ -257,10 +257,11 @@ def find_pushes(heights: FloatArray, is_flight: BoolArray, dt: float, gravity: f
     """
     pushes, bounces = np.where(is_flight, 0.0, gravity), find_bounces(is_flight, dt)
     for (start, first), (last, stop) in pairwise([(0, 0), *find_runs(is_flight), (len(heights), len(heights))]):
-        # Frames since the landing, of flights that are those of a run, and until the push-off
+        # Frames since the landing from a flight of a run, and until the push-off to one or to a jump
         count = last - first
         since, until = np.arange(count) + 0.5, count - 0.5 - np.arange(count)
-        lands, leaves = start < first and bounces[first - 1], last < stop
+        lands = start < first and bounces[first - 1]
+        leaves = last < stop and (bounces[last] or (stop - last) * dt >= LEAP_S)
         if lands and leaves and count * dt < SHORT_S:
             speeds = [
                 (heights[min(b, len(heights) - 1)] - heights[a]) / ((b - a) * dt) + sign * 0.5 * gravity * (b - a) * dt

@@ -119,11 +119,11 @@ def stance_features(
     kept = ~far
     numbers = np.cumsum(kept) - 1
     partners = np.where(rows.partners >= 0, numbers[rows.partners], -1)[kept]
-    columns = ("J", "b", "lower", "upper", "directions", "owners", "slots", "grips", "priorities")
+    columns = ("J", "b", "lower", "upper", "directions", "owners", "slots", "grips", "priorities", "names")
     picked = {column: getattr(rows, column)[kept] for column in columns}
     presses = kept & is_normal & (stands | np.array([name.startswith(parts) for name in rows.names], dtype=np.bool_))
     features = [Feature(rows.J[stuck], rows.b[stuck], STICK_WEIGHT), lie, *landing]
-    return replace(rows, partners=partners, names=(), **picked), features, presses[kept]
+    return replace(rows, partners=partners, **picked), features, presses[kept]
 
 
 SLOW_GAINS: Final = Gains(3.0, 0.0)  # of the whole body, whose natural frequency limits the gain

@@ -155,10 +155,11 @@ class Tracker:
             is_leap = not self._bounces[start] and stop < len(r) and (stop - start) * r.dt >= LEAP_S
             if is_leap:
                 self._leap_ends[start : stop + round(LATEST_S / r.dt)] = stop
-            # Time until a run or a jump leaves the ground, while it pushes off
-            begin = max(standing, start - round(PUSH_OFF_S / r.dt)) if is_leap else standing
+            # Time until a run or a jump leaves the ground, while it pushes off: no walk before it does
             if is_leap or self._bounces[start]:
-                self._push_s[begin:start] = (start - np.arange(begin, start)) * r.dt
+                left_s = (start - np.arange(standing, start)) * r.dt
+                is_push = self._bounces[standing:start] | (left_s <= PUSH_OFF_S)
+                self._push_s[standing:start] = np.where(is_push, left_s, 0.0)
             standing = stop
         self._moving = np.flatnonzero(np.abs(simulator.mechanics().turns).max(axis=(1, 2)) > 0.0)
         roles = role_map(simulator.body.skeleton)

@@ -352,9 +352,9 @@ def landing_offset(at: TrackingStep, side: int) -> FloatArray:
         push = project_into_hull(hull, pivot + (1.0 + at.weights.capture) * error, EDGE_M) - pivot
         error = push + grow * (error - push)
     # e' = e^(wT) (e - o) + o over the next stance: a foot that lands beyond the error leads back to the clip's place
-    step = at.weights.step * error
-    step = step + _limit_length(at.weights.recall * (base + step), RECALL_M)
-    return base + _limit_length(step, at.weights.longest_step_m)
+    landed = base + at.weights.step * error
+    landed = landed + _limit_length(at.weights.recall * landed, RECALL_M)
+    return base + _limit_length(landed - base, at.weights.longest_step_m)
 
 
 def _avoid_crossing(at: TrackingStep, side: int, offset: FloatArray) -> FloatArray:

@@ -105,16 +105,16 @@ def make_rows(
     name: str,
     priority: int = 1,
     slots: IntArray | None = None,
-    names: Sequence[str] | None = None,
+    names: Sequence[str] | NameArray | None = None,
 ) -> ConstraintRows:
     """Rows that belong to no contact."""
     count = len(b)
     lower, upper = np.full(count, -np.inf if is_equality else 0.0), np.full(count, np.inf)
     none = np.full(count, NO_SLOT, dtype=np.int64)
     slots = none if slots is None else slots
-    names = np.array([name] * count if names is None else names, dtype=object)
+    titles: NameArray = np.array([name] * count if names is None else names, dtype=object)
     ends = (J, b, lower, upper, np.zeros((count, 3)), none, slots, none, np.zeros(count))
-    return ConstraintRows(*ends, np.full(count, priority), names)
+    return ConstraintRows(*ends, np.full(count, priority), titles)
 
 
 def stack_rows(parts: Sequence[ConstraintRows]) -> ConstraintRows:
@@ -290,7 +290,8 @@ def solve_factored(
         start: guess of the multipliers ``(m,)``.
     """
     count = len(rows)
-    ends = RowTable(*(getattr(rows, name) for name in RowTable._fields))
+    contacts = (rows.directions, rows.owners, rows.slots, rows.partners, rows.grips)
+    ends = RowTable(rows.J, rows.b, rows.lower, rows.upper, *contacts)
 
     def solve_with_compliance(compliance: FloatArray, guess: FloatArray) -> tuple[StepSolution, bool, bool]:
         found = solve_constrained_velocity(U, free_velocity, ends, compliance, guess, TOLERANCE, MAX_PASSES)

@@ -35,6 +35,8 @@ from marey.simulate.contact import (
     Ground,
     NearContacts,
     PlaneArrays,
+    RowImpulses,
+    SegmentMotion,
     StepContacts,
     check_gamma,
     conclude_contacts,
@@ -375,8 +377,8 @@ class ConstraintSet:
         # The same step with rows for limits that it would break, if there are any
         for _ in range(LIMIT_PASSES if self._limit_rows is not None else 0):
             assert self._limit_rows is not None
-            wxyz, turns = at.state.rotations.wxyz, at.here.turns
-            J, b, who = self._limit_rows.broken_rows(wxyz, turns, as_kernel_array(found.velocity), at.dt)
+            pose, velocity = (at.state.rotations.wxyz, at.here.turns, logs), as_kernel_array(found.velocity)
+            J, b, who, _ = self._limit_rows.rows(*pose, velocity, at.dt, only_broken=True)
             if not len(b):
                 break
             wider = np.zeros((len(b), len(free)))
@@ -390,9 +392,10 @@ class ConstraintSet:
         # Contacts with their impulses, and what the next step has to know
         which = near.which
         velocity = found.velocity if not at.memory.balls else np.ascontiguousarray(found.velocity[: self._size])
-        columns, solids = (at.here.angular, at.here.linear), (self.spheres, self._planes)
-        pushes = (rows.directions, rows.owners, found.multipliers)
-        impulses, kept = conclude_contacts(*columns, *solids, near, *pushes, velocity, at.memory.contacts)
+        here, solids = at.here, (self.spheres, self._planes)
+        segments = SegmentMotion(here.frames, here.joints, here.angular, here.linear)
+        pushes = RowImpulses(rows.directions, rows.owners, found.multipliers)
+        impulses, kept = conclude_contacts(segments, *solids, near, pushes, velocity, at.memory.contacts)
         touched = which[:, 1]
         names, joints = tuple(self._sphere_names[touched]), self.spheres.joints[touched]
         normals = self._planes.normals[which[:, 0]]
@@ -413,8 +416,8 @@ class ConstraintSet:
         """All rows of a step that is expected to come to about a velocity, contacts first; contacts; logarithms."""
         expected = as_kernel_array(expected)
         here, logs = at.here, at.memory.logs
-        solids, columns = (self.spheres, at.planes), (here.frames, here.joints, here.angular, here.linear)
-        near, table = list_contact_rows(*columns, *solids, at.memory.contacts, expected, at.state.velocity, at.dt)
+        solids, segments = (self.spheres, at.planes), SegmentMotion(here.frames, here.joints, here.angular, here.linear)
+        near, table = list_contact_rows(segments, *solids, at.memory.contacts, expected, at.state.velocity, at.dt)
         if self._limit_rows is not None:
             J, b, who, logs = self._limit_rows.rows(at.state.rotations.wxyz, at.here.turns, logs, expected, at.dt)
             table = append_rows(table, J, b, who + self._first_limit) if len(b) else table

@@ -227,6 +227,23 @@ SLIDING = 0.02  # [m/s] a contact that slides faster has no anchor
 FAR_M = 0.02  # [m] an anchor that is farther away is lost
 
 
+class SegmentMotion(NamedTuple):
+    """Where the segments are, and how velocities move them; see ``Mechanics``."""
+
+    frames: FloatArray  # (J, 3, 3)
+    joints: FloatArray  # (J, 3) [m]
+    angular: FloatArray  # (J, 3, d)
+    linear: FloatArray  # (J, 3, d)
+
+
+class RowImpulses(NamedTuple):
+    """What the rows of a step push; see ``ConstraintRows``."""
+
+    directions: FloatArray  # (m, 3)
+    owners: IntArray  # (m,)
+    multipliers: FloatArray  # (m,) [N s]
+
+
 class NearContacts(NamedTuple):
     """Contacts of a step before it is solved."""
 
@@ -406,10 +423,7 @@ def write_contact_rows(
 
 @kernel
 def list_contact_rows(
-    frames: FloatArray,
-    joints: FloatArray,
-    angular: FloatArray,
-    linear: FloatArray,
+    segments: SegmentMotion,
     spheres: ContactSpheres,
     planes: PlaneArrays,
     memory: ContactMemory,
@@ -418,20 +432,18 @@ def list_contact_rows(
     dt: float,
 ) -> tuple[NearContacts, RowTable]:
     """Contacts that a step of the ``expected`` velocity might make, and their rows."""
+    frames, joints, angular, linear = segments
     near = find_near_contacts(frames, joints, angular, linear, spheres, planes, expected, dt)
     return near, write_contact_rows(angular, linear, spheres, planes, near, memory, velocity, dt)
 
 
 @kernel
 def conclude_contacts(
-    angular: FloatArray,
-    linear: FloatArray,
+    segments: SegmentMotion,
     spheres: ContactSpheres,
     planes: PlaneArrays,
     near: NearContacts,
-    directions: FloatArray,
-    owners: IntArray,
-    multipliers: FloatArray,
+    rows: RowImpulses,
     velocity: FloatArray,
     memory: ContactMemory,
 ) -> tuple[FloatArray, ContactMemory]:
@@ -440,6 +452,7 @@ def conclude_contacts(
     That is the anchors of the corners that stand, and the normal impulses of all contacts.
     """
     which, arms, places = near.which, near.arms, near.places
+    directions, owners, multipliers = rows
     impulses = np.zeros((which.shape[0], 3))
     for i in range(owners.shape[0]):
         c = owners[i]
@@ -457,7 +470,7 @@ def conclude_contacts(
         # Only corners that press and do not slide stand
         if push <= 0.0 or spheres.radii[s] > 0.0:
             continue
-        if slip_speed(angular, linear, spheres.joints[s], arms[c], n, velocity) > SLIDING:
+        if slip_speed(segments.angular, segments.linear, spheres.joints[s], arms[c], n, velocity) > SLIDING:
             continue
         # A corner that stands keeps its anchor unless it has been carried far from it
         away = 0.0

@@ -228,30 +228,27 @@ class LimitRows:
         self._kernel = None if bounds is None else kernels.get(bounds.kind)
 
     def rows(
-        self, wxyz: FloatArray, turns: FloatArray, logs: FloatArray, velocity: FloatArray, dt: float
+        self,
+        wxyz: FloatArray,
+        turns: FloatArray,
+        logs: FloatArray,
+        velocity: FloatArray,
+        dt: float,
+        *,
+        only_broken: bool = False,
     ) -> tuple[FloatArray, FloatArray, IntArray, FloatArray]:
-        """Rows ``(m, d)``, ends ``(m,)``, numbers of their bounds ``(m,)``, and next logarithms ``(J, 3)``."""
-        if self._is_ellipsoid:
+        """Rows ``(m, d)``, ends ``(m,)``, numbers of their bounds ``(m,)``, and next logarithms ``(J, 3)``.
+
+        With ``only_broken``, of limits that a step of this velocity would break, seen from where it ends. Limits are
+        round and rows are flat, so a fast joint may keep its row and yet leave its limit.
+        """
+        if self._is_ellipsoid and not only_broken:
             centres, axes, semi = self._tables
             return ellipsoid_rows(wxyz, turns, centres, axes, semi, logs, velocity, dt)
-        return (*self._list_rows(wxyz, turns, velocity, dt, only_broken=False), logs)
-
-    def broken_rows(
-        self, wxyz: FloatArray, turns: FloatArray, velocity: FloatArray, dt: float
-    ) -> tuple[FloatArray, FloatArray, IntArray]:
-        """Rows, ends and numbers of limits that a step of this velocity would break, seen from where it ends.
-
-        Limits are round and rows are flat, so a fast joint may keep its row and yet leave its limit.
-        """
-        return self._list_rows(wxyz, turns, velocity, dt, only_broken=True)
-
-    def _list_rows(
-        self, wxyz: FloatArray, turns: FloatArray, velocity: FloatArray, dt: float, *, only_broken: bool
-    ) -> tuple[FloatArray, FloatArray, IntArray]:
         both, omega = rotate_joints(wxyz, turns, velocity, dt)
         if isinstance(self.limits, AnatomicalLimits):
             bounds = measure_bounds(both, self.limits.tables(), NEAR_RAD)
-            return distance_rows(turns, bounds, omega, dt, self._most, only_broken)
+            return (*distance_rows(turns, bounds, omega, dt, self._most, only_broken), logs)
         if self._kernel is not None:
             _, violation, gradient = self._kernel(both, *self._tables)
         elif self._bounds is not None:
@@ -259,4 +256,4 @@ class LimitRows:
         else:
             check = self.limits.check(SO3(both))  # a kind of the user's own
             violation, gradient = check.violation, check.gradient
-        return violation_rows(turns, violation, gradient, omega, dt, self._most, only_broken)
+        return (*violation_rows(turns, violation, gradient, omega, dt, self._most, only_broken), logs)

@@ -12,7 +12,7 @@ import pytest
 
 import marey
 from marey.control import Reference, solve_tracking
-from marey.control.balance import CentreOfMassPath, find_pushes
+from marey.control.balance import CentreOfMassPath, find_bounces, find_pushes
 from marey.control.preparation import trim_bounces
 from marey.control.stepping import FIRST_FOOT, LandingPlan, make_schedule, plan_landings
 
@@ -104,6 +104,24 @@ def test_pushes_of_a_bounce_carry_the_weight_over_a_whole_step() -> None:
     assert abs(pushes[step : 2 * step].sum() / (GRAVITY * step) - 1.0) < 0.06  # heights are sampled
     assert pushes[step] < 0.2 * pushes[step : 2 * step].max()  # it begins at nothing ...
     assert pushes[step + STANCE - 1] < 0.2 * pushes[step : 2 * step].max()  # ... and ends so
+
+
+def test_the_run_of_a_clip_ends_where_its_walk_begins() -> None:
+    _, down = run_in_place(4)
+    is_flight = np.concatenate([np.zeros(200, dtype=np.bool_), ~down.any(axis=1), np.zeros(200, dtype=np.bool_)])
+    runs = np.flatnonzero(find_bounces(is_flight, DT))
+    assert (np.diff(runs) == 1).all()
+    assert 150 < runs[0] < 200 + STANCE
+    assert len(is_flight) - 200 < runs[-1] < len(is_flight) - 150
+
+
+def test_a_single_jump_is_no_run_and_its_push_fades_out() -> None:
+    is_flight = np.zeros(200, dtype=np.bool_)
+    is_flight[100:140] = True
+    assert not find_bounces(is_flight, DT).any()
+    pushes = find_pushes(np.full(200, 0.95), is_flight, DT, GRAVITY)
+    assert pushes[99] < 0.1 * GRAVITY < pushes[85]
+    assert (pushes[:80] == GRAVITY).all()
 
 
 def test_without_flights_the_weight_is_pushed() -> None:
