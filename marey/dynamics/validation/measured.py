@@ -40,7 +40,8 @@ class ReactionSettings:
     flight_edge_s: float = 0.02  # [s] at either end of a flight, in which a foot may touch yet
     bearing_width: float = 0.4  # [-] of the sole's, along whose middle the pressure of one foot rolls
     pressure_s: float = 0.03  # [s] over which it is averaged, by its force
-    spread_hz: float = 1.2  # above it what flights show to be wrong is not spread over stances
+    rhythm_share: float = 0.5  # of the rhythm of flights: what one shows to be wrong reaches to the next ones
+    spread_hz: tuple[float, float] = (0.4, 2.0)  # least, for jumps far apart, and most, for the steps of a sprint
 
 
 def filter_reaction(
@@ -75,18 +76,24 @@ def filter_reaction(
     return wrench
 
 
-def free_flights(load: FloatArray, flying: BoolArray, rate_hz: float, spread_hz: float) -> tuple[FloatArray, BoolArray]:
+def free_flights(
+    load: FloatArray, flying: BoolArray, rate_hz: float, settings: ReactionSettings
+) -> tuple[FloatArray, BoolArray]:
     r"""Vertical force ``(F,)`` [body weights] that vanishes in flight and never pulls, and where it vanishes ``(F,)``.
 
     .. math:: \min_e \sum_k e_k^2 + \lambda\sum_k(\Delta^3 e_k)^2
         \quad\text{so that}\quad f_k + \Delta^2 e_k\,f_s^2/g = 0 \text{ in flight, } \ge 0 \text{ elsewhere}
 
     The least displacement e of the centre of mass: what soft tissue makes of a flight is taken from the stances around
-    it, whose impulse a force that is merely cut off would get wrong. λ as in ``smooth_motion``.
+    it, whose impulse a force that is merely cut off would get wrong. λ as in ``smooth_motion``, its cutoff half of the
+    rhythm of take-offs: soft tissue swings with the steps of a run, and a jump after another says nothing faster.
     """
     from scipy.linalg import solveh_banded
 
     count, unit = len(load), GRAVITY / rate_hz**2
+    gaps = np.diff([start for start, _ in find_runs(flying)])
+    rhythm_hz = rate_hz / float(np.median(gaps)) if len(gaps) else 0.0
+    spread_hz = float(np.clip(settings.rhythm_share * rhythm_hz, *settings.spread_hz))
     stiffness = (np.sqrt(2.0) - 1.0) / (2.0 * np.sin(np.pi * spread_hz / rate_hz)) ** 6
     free, force = flying.copy(), load
     for _ in range(ROUNDS if count > 3 else 0):
@@ -128,7 +135,7 @@ def estimate_reaction(
     near = widen_flags(light, min(round(chosen.near_s * rate_hz), motion.num_frames))
     if not near.all():
         wrench = filter_reaction(motion, body, chosen, ~near)
-    load, free = free_flights(wrench[:, 1] / weight, flying, rate_hz, chosen.spread_hz)
+    load, free = free_flights(wrench[:, 1] / weight, flying, rate_hz, chosen)
     wrench[:, 1] = weight * load
     wrench[:, 3:] += np.cross(body.centre_of_mass(motion), wrench[:, :3])
     # On one foot the pressure rolls slowly along the middle of its sole
