@@ -19,10 +19,11 @@ from marey.library.records import (
     Query,
     Span,
     is_same_motion,
+    signature_check,
     signature_key,
 )
 
-CATALOGUE_VERSION: Final = 2
+CATALOGUE_VERSION: Final = 3
 APPLICATION_ID: Final = 0x6D617265  # "mare", so that another program's sqlite file is not taken for ours
 BUSY_TIMEOUT_S: Final = 60.0  # a commit takes milliseconds; a minute means that something is stuck
 
@@ -66,6 +67,13 @@ _MIGRATIONS: Final = (
     INSERT INTO files SELECT path, options, stamp, 1 FROM sources
         WHERE lower(path) NOT LIKE '%.glb' AND lower(path) NOT LIKE '%.gltf';
     """,
+    # 2 -> 3: a second number of each signature, in the index: rows of near keys are not read
+    """
+    ALTER TABLE signatures ADD COLUMN second REAL NOT NULL DEFAULT 0.0;
+    UPDATE signatures SET second = signature_check(signature);
+    DROP INDEX signatures_by_key;
+    CREATE INDEX signatures_by_key ON signatures (tree, key, second);
+    """,
 )
 
 
@@ -92,6 +100,7 @@ class Catalogue:
             self._db.create_function("place", 1, place, deterministic=True)
             self._db.create_function("signature_tree", 1, tree, deterministic=True)
             self._db.create_function("signature_number", 1, number, deterministic=True)
+            self._db.create_function("signature_check", 1, signature_check, deterministic=True)
             self._open()
 
     def _open(self) -> None:
@@ -151,8 +160,8 @@ class Catalogue:
         names = ", ".join(_COLUMNS)
         marks = ", ".join(f":{name}" for name in _COLUMNS)
         self._db.execute(f"INSERT INTO clips ({names}) VALUES ({marks})", values)  # noqa: S608 (our own names)
-        values = (record.id, signature, *signature_key(signature))
-        self._db.execute("INSERT INTO signatures (clip, signature, tree, key) VALUES (?, ?, ?, ?)", values)
+        values = (record.id, signature, *signature_key(signature), signature_check(signature))
+        self._db.execute("INSERT INTO signatures (clip, signature, tree, key, second) VALUES (?, ?, ?, ?, ?)", values)
         self.tag(record.id, record.tags)
 
     def tag(self, clip_id: str, tags: tuple[str, ...]) -> None:
@@ -216,14 +225,17 @@ class Catalogue:
         """Return the clip with the same content, or with the same motion but for rounding."""
         if self.has(record.id):
             return record.id
-        # By the index: the same tree and a near number; then the same length, and the same rate to a thousandth
-        tree, key = signature_key(signature)
+        # By the index: the same tree and near numbers; then the same length, and the same rate to a thousandth
+        (tree, key), second = signature_key(signature), signature_check(signature)
         query = (
             "SELECT id, signature FROM signatures JOIN clips ON clip = id WHERE tree = ? AND key BETWEEN ? AND ? "
-            "AND num_frames = ? AND abs(rate_hz - ?) < 1e-3 * rate_hz"
+            "AND second BETWEEN ? AND ? AND num_frames = ? AND abs(rate_hz - ?) < 1e-3 * rate_hz"
         )
-        reach = SAME_MOTION_TOL + 1e-9 * abs(key)
-        rows = self._rows(query, (tree, key - reach, key + reach, record.num_frames, record.rate_hz))
+        near: list[float] = []
+        for number in (key, second):
+            reach = SAME_MOTION_TOL + 1e-9 * abs(number)
+            near += [number - reach, number + reach]
+        rows = self._rows(query, (tree, *near, record.num_frames, record.rate_hz))
         return next((str(row[0]) for row in rows if is_same_motion(row[1], signature)), None)
 
     def find(self, query: Query) -> tuple[ClipRecord, ...]:

@@ -211,11 +211,22 @@ def signature_key(signature: bytes) -> tuple[str, float]:
 
     It is the mean of a few entries with changing signs, so that the catalogue finds near signatures by an index.
     """
+    return signature[:TREE_HASH_BYTES].hex(), _mean_entries(signature, 0.0)
+
+
+def signature_check(signature: bytes) -> float:
+    """Such a number of other entries: signatures whose keys are near by chance seldom have these near, too."""
+    return _mean_entries(signature, 0.5)
+
+
+def _mean_entries(signature: bytes, shift: float) -> float:
+    """Mean of a few entries with changing signs; they begin by ``shift`` of their distance into the signature."""
     values = np.frombuffer(signature[TREE_HASH_BYTES:], "<f4").astype(np.float64)
     if not len(values):
-        return signature[:TREE_HASH_BYTES].hex(), 0.0
-    chosen = values[np.linspace(0, len(values) - 1, KEY_ENTRIES).astype(int)]
-    return signature[:TREE_HASH_BYTES].hex(), float((chosen * (-1.0) ** np.arange(KEY_ENTRIES)).mean())
+        return 0.0
+    places = np.linspace(0, len(values) - 1, KEY_ENTRIES)
+    chosen = values[np.minimum(places + shift * places[1], len(values) - 1).astype(int)]
+    return float((chosen * (-1.0) ** np.arange(KEY_ENTRIES)).mean())
 
 
 def is_same_motion(one: bytes, other: bytes) -> bool:
