@@ -44,13 +44,16 @@ LANDMARK: Final = 2.0  # [-] what that costs
 RARE: Final = {"head": 2.0, "wrist": 1.0}  # [-] a lone marker there is more often one of the segment before
 HINT: Final = 9.0  # [-] what it costs to contradict a name
 SEGMENTS: Final = ("pelvis", "spine3", "head", "hip", "knee", "ankle", "shoulder", "elbow", "wrist")
-# Arms as rotation vectors of left shoulder and elbow on a T-pose [rad]: down, bent as in running, forward, held out
+# Arms as rotation vectors of left shoulder and elbow on a T-pose [rad]: down, bent as in running, forward, held out,
+# level; folded before the chest, hands at the shoulders
 _ARMS: Final = (
     ((0.0, 0.0, -1.35), (0.0, -0.2, 0.0)),
     ((0.0, 0.0, -1.30), (0.0, -1.5, 0.0)),
     ((0.0, -0.8, -0.9), (0.0, -0.7, 0.0)),
     ((0.0, 0.0, -0.7), (0.0, -0.2, 0.0)),
     ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0)),
+    ((0.0, -1.0, -1.0), (0.0, -1.9, 0.0)),
+    ((0.0, -0.4, -1.3), (0.0, -2.1, 0.0)),
 )
 
 
