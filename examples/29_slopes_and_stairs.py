@@ -12,6 +12,7 @@ import numpy as np
 from marey import HUMAN, load
 from marey.locomotion import Engine, Slope, Stairs
 from marey.measure import measure_motion
+from marey.picture import film_strip, save_image
 from marey.skeleton import foot_points
 
 skeleton = load(sys.argv[1]).skeleton if len(sys.argv) > 1 else HUMAN.scaled(0.9)
@@ -27,3 +28,4 @@ for name, (ground, speed) in grounds.items():
     found = measure_motion(motion, kind="walk")
     bent = " and ".join(f"{found[f'{side}_knee_flexion_median_deg']:.0f}" for side in ("left", "right"))
     print(f"{name}: lowest point of the soles {1e3 * over.min():.0f} mm over the ground, knees bent by {bent} degrees")
+    save_image(film_strip(motion), f"29_{name.replace(' ', '_')}.png")

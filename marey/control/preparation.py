@@ -19,6 +19,7 @@ from marey.skeleton import Skeleton, role_map, t_pose
 
 SIDES: Final = ("left", "right")
 UP: Final = np.array([0.0, 1.0, 0.0])
+MIN_FRAMES: Final = 4  # of a clip at the rate of control: differences of its accelerations exist
 SMOOTHING_HZ: Final = 8.0  # faster components are noise of the capture ...
 RUN_HZ: Final = 12.0  # ... and in a run these are
 ROLLED_RAD: Final = (0.5, -0.25)  # [rad] by which a foot rolls further than in the clip at most: over ball, over heel
@@ -366,9 +367,17 @@ def bend_knees(motion: Motion) -> Motion:
 
 
 def resample_clip(motion: Motion, rate_hz: float, smoothing_hz: float = SMOOTHING_HZ) -> Motion:
-    """Smooth clip at a rate; contacts that it has are kept."""
+    """Smooth clip at a rate; contacts that it has are kept.
+
+    Raises:
+        InputError: it has less than ``MIN_FRAMES`` frames then.
+    """
     calm = smooth_clip(level_toes(bridge_jumps(motion)), smoothing_hz)
-    return calm if calm.rate_hz == rate_hz else resample(calm, rate_hz)
+    clip = calm if calm.rate_hz == rate_hz else resample(calm, rate_hz)
+    if len(clip) < MIN_FRAMES:
+        what = f"the clip lasts {(len(motion) - 1) / motion.rate_hz:.3g} s"
+        raise InputError(what, f"Give at least {(MIN_FRAMES - 1) / rate_hz:.3g} s")
+    return clip
 
 
 def bridge_jumps(motion: Motion) -> Motion:

@@ -89,6 +89,12 @@ def test_walk_in_place_wants_a_walk(mocap: Path) -> None:
 
 
 @pytest.mark.mocap
+def test_a_clip_of_less_than_four_steps_of_the_control_is_refused() -> None:
+    flash = replace(marey.samples.walk()[:40], rate_hz=1e5)
+    with pytest.raises(InputError, match=r"the clip lasts 0\.00039 s"):
+        track_clip(flash)
+
+
 def test_back_and_forth_returns_to_its_start(slow_walk: Motion) -> None:
     there = back_and_forth(slow_walk, 2.0 * slow_walk.duration_s)
     np.testing.assert_allclose(there.root_positions[2 * (len(slow_walk) - 1)], slow_walk.root_positions[0])

@@ -56,6 +56,18 @@ def test_soles_lie_on_a_slope_and_the_pelvis_goes_with_it(angle_deg: float) -> N
     assert measure_motion(motion, kind="walk")["knee_flexion_least_deg"] > 0.0
 
 
+@pytest.mark.parametrize(("angle_deg", "most_deg"), [(8.0, 12.0), (15.0, 20.0)])
+def test_nobody_crouches_up_a_slope(angle_deg: float, most_deg: float) -> None:
+    """Heels of trailing feet rise, as those of people do; the pelvis sank by 5 cm and knees bent by 20 degrees more."""
+    level, up = (
+        measure_motion(Engine(speed=1.2, ground=ground).run(6.0, 60.0), kind="walk")
+        for ground in (None, Slope(np.radians(angle_deg), start_m=1.0))
+    )
+    for side in ("left", "right"):
+        name = f"{side}_knee_flexion_median_deg"
+        assert up[name] < level[name] + most_deg
+
+
 @pytest.mark.parametrize(("angle_deg", "low_deg", "high_deg"), [(15.0, 3.0, 6.0), (-15.0, -3.5, -1.0)])
 def test_a_trunk_leans_into_a_slope_before_the_foot_is_on_it(angle_deg: float, low_deg: float, high_deg: float) -> None:
     pitches, z = list[FloatArray](), np.zeros(0)

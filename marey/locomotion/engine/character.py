@@ -523,6 +523,8 @@ class Engine:
             return shown
         scale = frame.leg_length_m / self.model.leg_length_m
         pose_feet(scale, self._legs, ankles, np.stack([turn.wxyz for turn in turns]), root, rotations)
+        if self._ground is not None:
+            self._ground.bend_toes(self._legs.joints, frame)
         return self._walker.effectors(root, rotations)
 
     def _find_foothold(self, side: int, until_s: float) -> FloatArray:

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from marey.base import FloatArray, InputError
+from marey.base import FloatArray, InputError, IntArray
 from marey.lie import SO3
 from marey.locomotion.checks import check_number, check_positive
 from marey.locomotion.model.synthesis import LEVEL_PART
@@ -31,10 +31,15 @@ ANKLE_PART: Final = 0.10  # [-] of the leg: height of an ankle over its sole
 LOWER_PART: Final = 0.5  # [-] of the way from over the mean of both feet's ground to over the lower one
 BALL_PART: Final = 0.06  # [-] of the leg: how much lower the ball of a flat foot is
 BLUR_M: Final = 0.04  # [m] difference of both feet's ground over which the pelvis goes from their mean to the lower one
-STRETCH: Final = 0.985  # [-] largest extension of a leg in contact: beyond it the pelvis is lowered
+STRETCH: Final = 0.985  # [-] extension of a leg in contact beyond which the pelvis is lowered ...
+STRAIGHT: Final = 0.998  # [-] ... unless it is as long on the level: 7 degrees of the knee are left
 MAX_DROP: Final = 0.12  # [-] of the leg: the most that it is
 WIDTH_PART: Final = 0.35  # [-] of its length: width of a foot
 LANDS_S: Final = 0.1  # [s] before it lands, a foot asks for it already
+HEEL_RAD: Final = 0.6  # [rad] by which the heel of a trailing foot rises at most, so that its leg reaches ...
+TRAIL_PART: Final = (0.05, 0.2)  # [-] of the leg: the hip is so far ahead of the ankle as it begins to, and may fully
+LEAST_HEEL_RAD: Final = 1e-6  # [rad] less is none
+HEEL_S: Final = 0.08  # [s] in which a foot that has left turns back
 FORGET_S: Final = 2.0  # [s] in which a leg forgets how far the pelvis was too high
 STAIR_HZ: Final = 0.85  # [Hz] cycles on stairs, at most: people climb two stairs in 1.2 s
 STAIR_ROOM: Final = (0.6, 0.45)  # [m], [s²/m] of the squared speed: how far before them a walk is made ready
@@ -180,6 +185,8 @@ class GroundFollower:
     ahead: list[Foothold | None] = field(default_factory=lambda: [None, None])
     left_s: list[float] = field(default_factory=lambda: [0.0, 0.0])  # when each left the ground
     needed_m: list[float] = field(default_factory=lambda: [0.0, 0.0])  # how far the hip was too high in the last steps
+    heel_rad: list[float] = field(default_factory=lambda: [0.0, 0.0])  # by which each heel is up ...
+    axes: list[FloatArray] = field(default_factory=lambda: [np.zeros(3), np.zeros(3)])  # ... about these, of this frame
     drop_m: float = 0.0
     lean_rad: float = 0.0
 
@@ -211,7 +218,19 @@ class GroundFollower:
     def copy(self) -> GroundFollower:
         """Return an independent copy."""
         stood, ahead, left_s, needed_m = self.stood.copy(), self.ahead.copy(), self.left_s.copy(), self.needed_m.copy()
-        return GroundFollower(self.ground, stood, ahead, left_s, needed_m, self.drop_m, self.lean_rad)
+        heels = self.heel_rad.copy(), self.axes.copy()
+        return GroundFollower(self.ground, stood, ahead, left_s, needed_m, *heels, self.drop_m, self.lean_rad)
+
+    def bend_toes(self, legs: IntArray, frame: RawFrame) -> None:
+        """Keep the toes of feet whose heels were raised where they were, in place.
+
+        ``legs`` ``(2, 4)`` are hips, knees, ankles and balls, right first.
+        """
+        for leg, heel_rad, axis in zip(legs.tolist(), self.heel_rad, self.axes, strict=True):
+            if heel_rad > LEAST_HEEL_RAD:
+                root, hip, knee, ankle, ball = SO3(frame.rotations[[0, *leg]])
+                R_world_foot, tilt = root @ hip @ knee @ ankle, SO3.exp(heel_rad * axis)
+                frame.rotations[leg[3]] = (R_world_foot.inverse() @ tilt.inverse() @ R_world_foot @ ball).wxyz
 
     def follow(
         self,
@@ -263,13 +282,24 @@ class GroundFollower:
         # The pelvis over the mean of both, or, where they differ, over the lower one
         apart = levels[0] - levels[1]
         level = 0.5 * (levels[0] + levels[1] - LOWER_PART * (np.sqrt(apart * apart + BLUR_M**2) - BLUR_M))
-        # Legs that do not reach lower it, as far as they did in the last steps
-        for side, goal in enumerate(goals):
+        # Trailing legs that do not reach raise their heels; what is missing then lowers the pelvis, as far as it did in
+        # the last steps
+        for side in range(2):
             self.needed_m[side] *= float(np.exp(-dt / FORGET_S))
+            hip = hips[side] + np.array([0.0, level, 0.0])
+            # A leg may be as straight as it is on the level
+            long = max(STRETCH * leg_m, min(float(np.linalg.norm(ankles[side] - hips[side])), STRAIGHT * leg_m))
+            self.heel_rad[side] *= float(np.exp(-dt / HEEL_S))
+            foot = turns[side] @ (toes[side] - ankles[side])
+            if steps[side][0]:
+                self.heel_rad[side] = _raise_heel(hip - goals[side], foot, long, leg_m)
+            self.axes[side] = _across(foot)
+            tilt = SO3.exp(self.heel_rad[side] * self.axes[side])
+            goals[side], turns[side] = goals[side] + foot - tilt @ foot, tilt @ turns[side]
             if is_down[side]:
-                flat = float(np.sum((goal - hips[side])[[0, 2]] ** 2))
-                high = np.sqrt(max((STRETCH * leg_m) ** 2 - flat, 0.0))
-                self.needed_m[side] = max(self.needed_m[side], float(hips[side][1] + level - goal[1] - high))
+                flat = float(np.sum((goals[side] - hip)[[0, 2]] ** 2))
+                high = np.sqrt(max(long**2 - flat, 0.0))
+                self.needed_m[side] = max(self.needed_m[side], float(hip[1] - goals[side][1] - high))
         wanted = min(max(self.needed_m), MAX_DROP * leg_m)
         self.drop_m += (wanted - self.drop_m) * (1.0 if is_first else 1.0 - float(np.exp(-dt / DROP_S)))
         return float(level - self.drop_m), goals, turns
@@ -299,6 +329,30 @@ class GroundFollower:
                     height = self.ground.plane(float(near[0]), float(near[2]))[0] + CLEAR_PART * leg_m
                     lift = max(lift, (height - sole) * _ease(1.3 * (1.0 - abs(off))))
         return back + np.array([0.0, grown * lift, 0.0])
+
+
+def _across(foot: FloatArray) -> FloatArray:
+    """Unit level axis ``(3,)`` about which a foot from ankle to ball ``(3,)`` raises its heel."""
+    axis = np.array([foot[2], 0.0, -foot[0]])
+    return axis / max(float(np.linalg.norm(axis)), 1e-9)
+
+
+def _raise_heel(hip: FloatArray, foot: FloatArray, long: float, leg_m: float) -> float:
+    """Least turn [rad] about the ball after which the ankle is within ``long`` [m] of the hip.
+
+    ``hip`` and ``foot``, the ball, are ``(3,)`` [m] from the ankle. Only a foot behind its hip turns.
+    """
+    ahead = np.array([foot[0], 0.0, foot[2]]) / max(float(np.hypot(foot[0], foot[2])), 1e-9)
+    near, far = (part * leg_m for part in TRAIL_PART)
+    most = HEEL_RAD * _ease((float(hip @ ahead) - near) / (far - near))
+    if most <= 0.0 or hip @ hip <= long * long:
+        return 0.0
+    axis, low, high = _across(foot), 0.0, most
+    for _ in range(12):
+        turn = 0.5 * (low + high)
+        away = hip - foot + SO3.exp(turn * axis) @ foot
+        low, high = (low, turn) if away @ away <= long * long else (turn, high)
+    return high
 
 
 def _project_foot(length_m: float, angle_rad: float) -> float:
