@@ -189,9 +189,10 @@ class PlantedFeet:
         level = np.zeros(len(self.stand.roots))
         rise = self._pelvis_rise({side: goal for side, goal, _ in self._planted(level, cuts)})
         planted = list(self._planted(rise, cuts))
+        del cuts, level  # a long clip is large
         risen, plans = self.stand.raise_by(rise), {side: plan for side, _, plan in planted}
         goals = {side: self._raise_heel(risen, side, goal) for side, goal, _ in planted}
-        del planted
+        del planted, rise
         risen = risen.raise_by(-self._reach_drop(risen, goals))
         goals = {side: self._pull_plants(risen, side, goal, plans[side]) for side, goal in goals.items()}
         risen, ankles = self._limit_knees(risen, goals)

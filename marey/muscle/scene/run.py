@@ -303,7 +303,7 @@ def make_mesh_scene(path: str | Path, *, scale: float = 1.0, seed: SeedPart | No
     low, high = SurfaceMesh.load(path, scale=scale).bounds()
     size = float((high - low).max())
     if not MIN_SIZE_M <= size <= MAX_SIZE_M:
-        fix = f'If its unit is not a metre, write a scene file: [mesh] file = "{Path(path).name}", scale = 0.001 [seed]'
+        fix = f"If its unit is not a metre, write a scene file with [mesh] file = '{Path(path).name}', scale = 0.001"
         raise InputError(f"a body of {size:.3g} m", fix)
     parts = SceneParts(
         MeshPart(file=str(path), scale=scale),
