@@ -268,15 +268,15 @@ def test_a_clip_that_another_process_adds_meanwhile_is_still_a_duplicate(tmp_pat
         assert here.verify().is_sound
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_an_old_catalogue_gets_its_numbers_and_its_files(tmp_path, version):
+@pytest.mark.parametrize(("version", "name", "character"), [(1, "07_01", ""), (2, "walk", "bvh")])
+def test_an_old_catalogue_gets_its_numbers_and_its_files(tmp_path, version, name, character):
     script = Path(__file__).with_name(f"catalogue-v{version}.sql").read_text()
     with sqlite3.connect(tmp_path / "catalogue.sqlite") as db:
         db.executescript(script)
     db.close()
     with Library(tmp_path) as library:
-        record = library.find("07_01")
-        assert (record.take, record.character, record.licence) == ("", "", "")
+        record = library.find(name)
+        assert (record.take, record.character, record.licence) == ("", character, "")
     with sqlite3.connect(tmp_path / "catalogue.sqlite") as db:
         stored, tree, key, second = db.execute("SELECT signature, tree, key, second FROM signatures").fetchone()
         assert (tree, key) == signature_key(stored)
