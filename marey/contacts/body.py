@@ -86,6 +86,11 @@ class BodyPosture:
         """Return the body moved by ``(F, 3)`` [m]."""
         return replace(self, roots=self.roots + shift, positions=self.positions + shift[:, None])
 
+    def lift(self, rise: FloatArray) -> None:
+        """Raise this very body by ``(F,)`` [m]: a copy of a long clip is large."""
+        self.roots[...] += rise[:, None] * UP
+        self.positions[...] += (rise[:, None] * UP)[:, None]
+
     def sole_length(self, side: str) -> float:
         """Return the length of a foot from heel to ball [m]."""
         pose = t_pose(self.skeleton, self.roles)

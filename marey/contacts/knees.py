@@ -56,6 +56,40 @@ def _measure_hip_slope(
     return np.where(np.abs(moved) > 1e-9, (turned - flexion) / np.where(np.abs(moved) > 1e-9, moved, 1.0), 0.0)
 
 
+def _add_knee_rows(
+    band: FloatArray, right: FloatArray, away: FloatArray, rise: FloatArray, knee: KneeLimit, binds: BoolArray
+) -> tuple[tuple[FloatArray, FloatArray, FloatArray], bool]:
+    """Add the rows of one leg to the banded system; returns them, and whether none binds. ``binds`` is updated."""
+    height = away[:, 1] + rise
+    far = np.sqrt(away[:, 0] ** 2 + away[:, 2] ** 2 + height**2)
+    flexion, carries = measure_flexion(far, *knee.bones), height > UPRIGHT * far
+    step = np.diff(flexion)
+    excess = np.abs(step) - STEP_MARGIN * knee.step
+    # Flexion by the height of the hip, as the chord from here to where each frame has taken its half
+    half = 0.5 * np.sign(step) * np.maximum(excess, LEAST_TURN_RAD)
+    before, after = (
+        np.where(carries[part], _measure_hip_slope(flexion[part], turn, height[part], far[part], knee, part), 0.0)
+        for part, turn in ((slice(None, -1), half), (slice(1, None), -half))
+    )
+    before, after = -np.sign(step) * before, np.sign(step) * after
+    # From each frame in contact to the next: a foot may leave there, but one that lands strikes
+    binds |= (excess > 0.0) & knee.is_held[:-1]
+    weight = np.where(binds, RISE_WEIGHT / np.maximum(before**2 + after**2, 1e-12), 0.0)
+    wanted = before * rise[:-1] + after * rise[1:] - excess
+    band[2, :-1] += weight * before**2
+    band[2, 1:] += weight * after**2
+    band[1, 1:] += weight * before * after
+    right[:-1] += weight * before * wanted
+    right[1:] += weight * after * wanted
+    # Within reach, or as near to it as without the rise
+    reach_m = LONGEST * (knee.bones[0] + knee.bones[1])
+    short = far - np.maximum(reach_m, np.linalg.norm(away, axis=-1))
+    nearer = np.where(knee.is_held & carries & (short > 0.0), height / np.maximum(far, 1e-9), 0.0)
+    band[2] += RISE_WEIGHT * nearer**2
+    right += RISE_WEIGHT * nearer * (nearer * rise - short)
+    return (before, after, wanted), not nearer.any() and not binds.any()
+
+
 def solve_pelvis_rise(
     stand: BodyPosture, goals: Mapping[str, FootPath], knees: Mapping[str, KneeLimit], rate_hz: float
 ) -> FloatArray:
@@ -73,42 +107,14 @@ def solve_pelvis_rise(
     frames = len(stand.roots)
     rise, bend = np.zeros(frames), (RISE_S * rate_hz) ** 4
     binds = {side: np.zeros(max(frames - 1, 0), dtype=np.bool_) for side in knees}
-    aways = {side: stand.at(stand.leg(side).upper) - goal.ankle for side, goal in goals.items()}
     for _ in range(KNEE_ROUNDS if frames > 2 else 0):
         band, right, is_done = np.zeros((3, frames)), np.zeros(frames), True
         rows: dict[str, tuple[FloatArray, FloatArray, FloatArray]] = {}
         for side, knee in knees.items():
-            height = aways[side][:, 1] + rise
-            far = np.sqrt(aways[side][:, 0] ** 2 + aways[side][:, 2] ** 2 + height**2)
-            flexion, carries = measure_flexion(far, *knee.bones), height > UPRIGHT * far
-            step = np.diff(flexion)
-            excess = np.abs(step) - STEP_MARGIN * knee.step
-            # Flexion by the height of the hip, as the chord from here to where each frame has taken its half
-            half = 0.5 * np.sign(step) * np.maximum(excess, LEAST_TURN_RAD)
-            before, after = (
-                np.where(
-                    carries[part], _measure_hip_slope(flexion[part], turn, height[part], far[part], knee, part), 0.0
-                )
-                for part, turn in ((slice(None, -1), half), (slice(1, None), -half))
-            )
-            before, after = -np.sign(step) * before, np.sign(step) * after
-            # From each frame in contact to the next: a foot may leave there, but one that lands strikes
-            binds[side] |= (excess > 0.0) & knee.is_held[:-1]
-            weight = np.where(binds[side], RISE_WEIGHT / np.maximum(before**2 + after**2, 1e-12), 0.0)
-            wanted = before * rise[:-1] + after * rise[1:] - excess
-            rows[side] = before, after, wanted
-            band[2, :-1] += weight * before**2
-            band[2, 1:] += weight * after**2
-            band[1, 1:] += weight * before * after
-            right[:-1] += weight * before * wanted
-            right[1:] += weight * after * wanted
-            # Within reach, or as near to it as without the rise
-            reach_m = LONGEST * (knee.bones[0] + knee.bones[1])
-            short = far - np.maximum(reach_m, np.linalg.norm(aways[side], axis=-1))
-            nearer = np.where(knee.is_held & carries & (short > 0.0), height / np.maximum(far, 1e-9), 0.0)
-            band[2] += RISE_WEIGHT * nearer**2
-            right += RISE_WEIGHT * nearer * (nearer * rise - short)
-            is_done = is_done and not nearer.any() and not binds[side].any()
+            away = stand.at(stand.leg(side).upper) - goals[side].ankle
+            rows[side], is_free = _add_knee_rows(band, right, away, rise, knee, binds[side])
+            del away  # a long clip is large
+            is_done = is_done and is_free
         if is_done:
             break
         # Second differences, squared, as in spread_corrections
@@ -119,10 +125,12 @@ def solve_pelvis_rise(
         band[1, 1:-1] -= 2.0 * bend
         band[1, 2:] -= 2.0 * bend
         band[0, 2:] += bend
-        solved = solveh_banded(band, right, check_finite=False)
+        solved: FloatArray = solveh_banded(band, right, check_finite=False)
         # A row stays while the others would break it
-        for side, (before, after, wanted) in rows.items():
-            binds[side] &= before * solved[:-1] + after * solved[1:] > wanted
+        binds = {
+            side: binds[side] & (before * solved[:-1] + after * solved[1:] > wanted)
+            for side, (before, after, wanted) in rows.items()
+        }
         change = np.clip(solved - rise, -MAX_GIVE_M, MAX_GIVE_M)
         rise = rise + change
         if np.abs(change).max() < RISE_TOL_M:

@@ -193,30 +193,41 @@ class PlantedFeet:
         risen, plans = self.stand.raise_by(rise), {side: plan for side, _, plan in planted}
         goals = {side: self._raise_heel(risen, side, goal) for side, goal, _ in planted}
         del planted, rise
-        risen = risen.raise_by(-self._reach_drop(risen, goals))
+        risen.lift(-self._reach_drop(risen, goals))
         goals = {side: self._pull_plants(risen, side, goal, plans[side]) for side, goal in goals.items()}
-        risen, ankles = self._limit_knees(risen, goals)
-        # Legs bend, feet and toes turn
-        skeleton = risen.skeleton
-        R_world_rest = t_pose(skeleton, risen.roles).joint_rotations()
+        # Knees turn little faster than before: a straight one turns much for a little length. In contact the pelvis
+        # gives that length, in the air the foot
+        knees = {side: KneeLimit.measure(risen, side, self.modes[side], self.settings) for side in goals}
+        risen.lift(solve_pelvis_rise(risen, goals, knees, self.rate_hz))
+        ankles = {side: self._limit_knee(risen, side, goal, knees[side]) for side, goal in goals.items()}
+        del knees
         for side, goal in goals.items():
-            leg, shape = risen.leg(side), self.shapes[side]
-            upper, (hip, knee, ankle) = risen.frame(leg.upper), risen.leg_path(side)
-            forward = R_world_rest[leg.upper].inverse() @ FORWARD
-            pole = upper @ find_bend((hip, knee, ankle), upper, forward)
-            stretch = np.where(self.modes[side] != FREE, STRAIGHT, self.settings.stretch)
-            for part in split_blocks(len(wxyz)):
-                path = (hip[part], knee[part], ankle[part])
-                turns = reach(path, ankles[side][part], pole[part], stretch[part])
-                R_above = turn_limb(wxyz[part], replace(risen, world=risen.world[part]).frame, skeleton, leg, turns)
-                wxyz[part, leg.end] = (R_above.inverse() @ goal.R_world_ankle[part]).wxyz
-            if shape.toes is not None:
-                between = risen.frame(leg.end).inverse() @ risen.frame(int(skeleton.parents[shape.toes]))
-                toes = (goal.R_world_ankle @ between).inverse() @ goal.R_world_toes
-                is_known = (plans[side].modes == FLAT) | (plans[side].modes == TOES)
-                source = SO3(self.stand.wxyz[:, shape.toes])
-                wxyz[:, shape.toes] = _limit_toes(source, toes, is_known, self.settings)
+            self._turn_leg(risen, side, replace(goal, ankle=ankles[side]), plans[side], wxyz)
+        # Of norm one in place: a rounding that is off would have the whole clip copied
+        for part in split_blocks(len(wxyz)):
+            wxyz[part] = SO3(wxyz[part]).wxyz
         return risen.roots, plans
+
+    def _turn_leg(self, risen: BodyPosture, side: str, goal: FootPath, plan: PlantPlan, wxyz: FloatArray) -> None:
+        """Bend a leg, turn its foot and toes, in local rotations ``(F, J, 4)``."""
+        skeleton, leg, shape = risen.skeleton, risen.leg(side), self.shapes[side]
+        upper, (hip, knee, ankle) = risen.frame(leg.upper), risen.leg_path(side)
+        forward = t_pose(skeleton, risen.roles).joint_rotations()[leg.upper].inverse() @ FORWARD
+        pole = upper @ find_bend((hip, knee, ankle), upper, forward)
+        stretch = np.where(self.modes[side] != FREE, STRAIGHT, self.settings.stretch)
+        for part in split_blocks(len(wxyz)):
+            path = (hip[part], knee[part], ankle[part])
+            turns = reach(path, goal.ankle[part], pole[part], stretch[part])
+            R_above = turn_limb(wxyz[part], replace(risen, world=risen.world[part]).frame, skeleton, leg, turns)
+            wxyz[part, leg.end] = (R_above.inverse() @ goal.R_world_ankle[part]).wxyz
+        if shape.toes is not None:
+            del upper, pole, stretch
+            between = risen.frame(leg.end).inverse() @ risen.frame(int(skeleton.parents[shape.toes]))
+            toes = (goal.R_world_ankle @ between).inverse() @ goal.R_world_toes
+            del between
+            is_known = (plan.modes == FLAT) | (plan.modes == TOES)
+            source = SO3(self.stand.wxyz[:, shape.toes])
+            wxyz[:, shape.toes] = _limit_toes(source, toes, is_known, self.settings)
 
     def _raise_heel(self, risen: BodyPosture, side: str, goal: FootPath) -> FootPath:
         """Turn a foot on its toes about their joint, heel upwards, where its leg would have to be longer than it was.
@@ -228,20 +239,20 @@ class PlantedFeet:
         hip = risen.at(risen.leg(side).upper)
         long, bones = self.stand.leg_lengths(side)
         most = np.maximum(long, self._stretch(side) * bones)
-        points = shape.points(goal.R_world_ankle, goal.R_world_toes)
-        joint = points.toe if shape.toes is None else points.hinge
-        pivot, arm = goal.ankle + joint, -joint
-        across = np.cross(points.heel - joint, UP)
-        across = across / np.maximum(np.linalg.norm(across, axis=-1, keepdims=True), 1e-9)
-        # Newton's steps for the turn after which the ankle is as far from the hip as the leg was long
-        turn = np.zeros(len(modes))
-        for _ in range(HEEL_ROUNDS):
-            at = SO3.exp(turn[:, None] * across) @ arm
-            away = pivot + at - hip
-            far = np.linalg.norm(away, axis=-1)
-            slope = np.sum(np.cross(across, at) * away, axis=-1) / np.maximum(far, 1e-9)
-            step = np.where(slope < -HEEL_GAIN, (most - far) / np.minimum(slope, -HEEL_GAIN), 0.0)
-            turn = np.clip(turn + step, 0.0, MAX_HEEL_RAD)
+        joint, across, turn = np.empty_like(hip), np.empty_like(hip), np.zeros(len(modes))
+        for part in split_blocks(len(modes)):
+            points = shape.points(goal.R_world_ankle[part], goal.R_world_toes[part])
+            joint[part] = points.toe if shape.toes is None else points.hinge
+            pivot, arm, axis = goal.ankle[part] + joint[part], -joint[part], np.cross(points.heel - joint[part], UP)
+            across[part] = axis = axis / np.maximum(np.linalg.norm(axis, axis=-1, keepdims=True), 1e-9)
+            # Newton's steps for the turn after which the ankle is as far from the hip as the leg was long
+            for _ in range(HEEL_ROUNDS):
+                at = SO3.exp(turn[part, None] * axis) @ arm
+                away = pivot + at - hip[part]
+                far = np.linalg.norm(away, axis=-1)
+                slope = np.sum(np.cross(axis, at) * away, axis=-1) / np.maximum(far, 1e-9)
+                step = np.where(slope < -HEEL_GAIN, (most[part] - far) / np.minimum(slope, -HEEL_GAIN), 0.0)
+                turn[part] = np.clip(turn[part] + step, 0.0, MAX_HEEL_RAD)
         turn = np.where(modes == TOES, turn, 0.0)
         if not turn.any():
             return goal
@@ -252,7 +263,7 @@ class PlantedFeet:
         turn = np.minimum(spread_cone(turn, slope_limit), room)
         R = SO3.exp(turn[:, None] * across)
         ankle = R @ goal.R_world_ankle
-        return FootPath(pivot + R @ arm, ankle, ankle if shape.toes is None else goal.R_world_toes)
+        return FootPath(goal.ankle + joint - R @ joint, ankle, ankle if shape.toes is None else goal.R_world_toes)
 
     def _stretch(self, side: str) -> float:
         """Largest extension of a leg, part of both bones: that of the settings, or the person's own."""
@@ -261,21 +272,11 @@ class PlantedFeet:
             self.settings.stretch, min(float(np.quantile(long / bones, OWN_QUANTILE)), self.settings.own_stretch)
         )
 
-    def _limit_knees(
-        self, risen: BodyPosture, goals: Mapping[str, FootPath]
-    ) -> tuple[BodyPosture, dict[str, FloatArray]]:
-        """The body, a little higher or lower, and ankles ``(F, 3)`` [m], so that knees turn little faster than before.
-
-        A straight knee turns much for a little length. In contact the pelvis gives that length, in the air the foot:
-        its knee eases out of contact, and no knee steps farther than the source's does at most
-        (``HoldSettings.step_share``, ``step_rad``).
-        """
-        knees = {side: KneeLimit.measure(risen, side, self.modes[side], self.settings) for side in goals}
-        risen = risen.raise_by(solve_pelvis_rise(risen, goals, knees, self.rate_hz))
-        return risen, {side: self._limit_knee(risen, side, goal, knees[side]) for side, goal in goals.items()}
-
     def _limit_knee(self, risen: BodyPosture, side: str, goal: FootPath, knee: KneeLimit) -> FloatArray:
-        """Ankle ``(F, 3)`` [m] of one leg, its knee eased out of contact and no faster than it may be."""
+        """Ankle ``(F, 3)`` [m] of one leg, its knee eased out of contact and no faster than it may be.
+
+        No knee steps farther than the source's does at most (``HoldSettings.step_share``, ``step_rad``).
+        """
         hip = risen.at(risen.leg(side).upper)
         far = np.linalg.norm(goal.ankle - hip, axis=-1)
         flexion = measure_flexion(far, *knee.bones)
