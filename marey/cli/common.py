@@ -34,6 +34,7 @@ TRACEBACK = 5  # level of the log below DEBUG: tracebacks of errors
 AS_GUESSED = ReadOptions()
 MARKER_SUFFIXES = (".c3d", ".trc")
 GROUND_START_M = 2.0  # [m] from the start of a script to its slope or stairs
+NOTES_TOLD = 4  # by name, where many clips have the same note
 LONG_NUMBER = re.compile(r"(?<![\w./-])-?\d+\.\d{6,}(?:e-?\d+)?(?![\w.]*\w)")
 
 
@@ -60,6 +61,22 @@ def remark(text: str) -> None:
 def warn(text: str) -> None:
     """Say that something is wrong with an input or a result, on stderr, always."""
     LOG.warning(text)
+
+
+def group_notes(notes: Iterable[str]) -> list[str]:
+    """Notes on clips; of those that say the same of more than ``NOTES_TOLD`` clips the first, and how many more do."""
+    alike: dict[str, list[str]] = {}
+    for note in notes:
+        # The same words of another clip, with other numbers; what follows a second colon are its joints
+        words = ": ".join(note.split(": ")[:2])
+        alike.setdefault(re.sub(r"'[^']*'|\d[\d.]*", "", words), []).append(note)
+    told: list[str] = []
+    for group in alike.values():
+        rest = len(group) - NOTES_TOLD
+        told += (
+            group if rest <= 0 else [*group[: NOTES_TOLD - 1], f"{group[NOTES_TOLD - 1]}; so it is with {rest} more"]
+        )
+    return told
 
 
 def round_numbers(text: str) -> str:
@@ -253,7 +270,7 @@ class Outcome:
 def expand_inputs(paths: Iterable[str], suffixes: Sequence[str] = ()) -> list[str]:
     """Files, and the motion files of folders and libraries in order; also those with the suffixes given."""
     from marey.base import InputError
-    from marey.library import expand_paths
+    from marey.library import expand_paths, is_library
 
     files: list[str] = []
     for path in paths:
@@ -268,7 +285,7 @@ def expand_inputs(paths: Iterable[str], suffixes: Sequence[str] = ()) -> list[st
         # How many files of the folder are not read, and which suffixes they have; a skeleton is read with its motions
         skipped = {file for file in Path(path).rglob("*") if file.is_file() and not file.name.startswith(".")}
         skipped -= {*found, *Path(path).rglob("*.[aA][sS][fF]")}
-        if skipped:
+        if skipped and not is_library(path):
             kinds = ", ".join(sorted({file.suffix or file.name for file in skipped}))
             warn(f"{path}: {len(skipped)} files are not read ({kinds})")
         files += map(str, found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
@@ -154,7 +155,10 @@ def detect_up(skeleton: Skeleton, roots: FloatArray, wxyz: FloatArray, translati
             stands &= standing == max(upright, key=lambda up: float(rest @ dict(_list_axes())[up]))
         if stands or (leaning[best] > STRICT and assess_anatomy(skeleton).is_human):
             return standing if stands else best
-        return _judge_creature(skeleton, roots, wxyz, translations)
+        # A person who never stands is up along the axis of the rest pose, or along those that tools turn motions to
+        tall = max(AXES, key=lambda up: float(rest @ dict(_list_axes())[up]))
+        among = {tall, *PRIORS} if stands_at_rest(skeleton) else AXES.keys()
+        return _judge_creature(skeleton, roots, wxyz, translations, among)
     if rest[1] < CLEAR:
         return "+z"
     # A walk along Y over a floor that is steady along Z, or a person who stands on the plane z = 0 all the time
@@ -192,8 +196,14 @@ def correct_up(motion: Motion) -> Motion:
     return replace(turned, load_report=motion.load_report.adding(warning))
 
 
-def _judge_creature(skeleton: Skeleton, roots: FloatArray, wxyz: FloatArray, translations: FloatArray | None) -> str:
-    r"""Return the axis :math:`a` that gains most votes of anatomy, ground and gravity.
+def _judge_creature(
+    skeleton: Skeleton,
+    roots: FloatArray,
+    wxyz: FloatArray,
+    translations: FloatArray | None,
+    among: Collection[str] = AXES.keys(),
+) -> str:
+    r"""Return the axis :math:`a` of ``among`` that gains most votes of anatomy, ground and gravity.
 
     .. math:: s(a) = a \cdot (u_{rest} + u_{frames} + u_{fall}) + c(a) + z(a) - t(a) + p(a)
 
@@ -254,6 +264,8 @@ def _judge_creature(skeleton: Skeleton, roots: FloatArray, wxyz: FloatArray, tra
     travel = np.ptp(posed.mean(axis=1), axis=0)
     scores: dict[str, float] = {}
     for up, axis in _list_axes():
+        if up not in among:
+            continue
         heights = posed @ axis
         low = heights.min(axis=1)
         is_low = (heights - low[:, None] < ON_FLOOR * size).any(axis=0)

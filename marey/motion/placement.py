@@ -303,6 +303,23 @@ def find_central_joint(skeleton: Skeleton) -> int:
     return int(np.argmin(steps.max(axis=1)))
 
 
+def order_joints(motion: Motion, names: Sequence[str]) -> Motion:
+    """Return a motion whose joints are in the order of ``names``, as it is where it has other joints or another tree.
+
+    Formats list the same joints level by level, branch by branch, or as a tool has made them.
+    """
+    skeleton, names = motion.skeleton, tuple(names)
+    if skeleton.names == names or sorted(skeleton.names) != sorted(names):
+        return motion
+    order = np.array([skeleton.index(name) for name in names])
+    parents = np.append(np.argsort(order), NO_PARENT)[skeleton.parents[order]]
+    if (parents >= np.arange(len(order))).any():
+        return motion  # a child would come before its parent
+    tree = replace(skeleton, names=names, parents=parents, offsets=skeleton.offsets[order], tips=skeleton.tips[order])
+    moving = None if motion.translations is None else motion.translations[:, order]
+    return replace(motion, skeleton=tree, rotations=motion.rotations[:, order], translations=moving)
+
+
 def reroot(motion: Motion, joint: str | int | None = None) -> Motion:
     """Choose another root for the same bones; every bone keeps its position and orientation in world.
 

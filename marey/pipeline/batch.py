@@ -333,6 +333,7 @@ def run_archive(
     """
     from marey.graph import build_graph, save_graph
     from marey.models import PGA
+    from marey.motion import order_joints
 
     folder = Path(out_folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -359,10 +360,10 @@ def run_archive(
         for number, behaviour in enumerate(behaviours):
             own = [clip for clip in clips if clip.behaviour == behaviour]
             joints = Counter(clip.joints for clip in own).most_common(1)[0][0]
-            own = [clip for clip in own if clip.joints == joints]
+            own = [clip for clip in own if sorted(clip.joints) == sorted(joints)]
             file = folder / MODELS / f"{behaviour}.safetensors"
             if not ledger.has(behaviour, _hash_inputs(own), file):
-                PGA().fit([library.load(clip.id) for clip in own]).save(file)
+                PGA().fit([order_joints(library.load(clip.id), joints) for clip in own]).save(file)
                 ledger.enter(behaviour, _hash_inputs(own))
             tell("fit", number + 1, len(behaviours))
         # The graph of all clips, or the reason why there is none

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from marey.cli import main
+from marey.cli.common import group_notes
 from marey.io import load, save
 from marey.library import Library
 from marey.locomotion import Engine, load_model
@@ -153,3 +154,11 @@ def test_unknown_sketch_name_lists_the_shipped(run, graph):
     done = run("graph", "search", graph, "salom")
     assert done.code == 1
     assert "slalom" in done.err
+
+
+def test_notes_on_thousands_of_clips_are_told_once():
+    notes = [f"'clip {n}' climbs by 0.{n} m and is left out" for n in range(5000)]
+    told = group_notes(("'first' is too short and is left out", *notes))
+    assert told[:2] == ["'first' is too short and is left out", notes[0]]
+    assert told[-1] == f"{notes[3]}; so it is with 4996 more" and len(told) == 5
+    assert group_notes(notes[:4]) == notes[:4]

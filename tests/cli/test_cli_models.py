@@ -101,6 +101,19 @@ def test_fit_refuses_an_unknown_method_in_one_line(run, walk, tmp_path):
     assert not (tmp_path / "m.safetensors").exists()
 
 
+def test_fit_takes_the_most_common_skeleton_of_a_folder(run, walk, stick, tmp_path):
+    folder = tmp_path / "clips"
+    folder.mkdir()
+    for number in range(2):
+        save(load(walk), folder / f"walk{number}.safetensors")
+    save(load(stick), folder / "stick.safetensors")
+    done = run("fit", folder, "-o", folder / "model.safetensors", "--json")
+    assert done.code == 0 and json.loads(done.out)["num_clips"] == 2
+    assert "1 of 3 clips have other joints than most" in done.err
+    # The model that lies among the clips now is not read as one of them
+    assert run("fit", folder, "-o", folder / "model.safetensors").code == 0
+
+
 def test_fit_refuses_clips_of_different_skeletons(run, walk, stick, tmp_path):
     result = run("fit", walk, stick, "-o", tmp_path / "m.safetensors")
     assert is_refused(result)

@@ -184,3 +184,10 @@ def test_a_scene_of_a_person_who_lies_is_left_alone(tmp_path):
     lying = replace(walk, rotations=SO3(wxyz), root_positions=tilt @ walk.root_positions, contacts=None, source=None)
     save(lying, tmp_path / "lies.glb", body=False)
     np.testing.assert_allclose(load(tmp_path / "lies.glb").joint_positions(), lying.joint_positions(), atol=1e-5)
+
+
+@pytest.mark.parametrize(("trial", "start", "frames"), [("01_10", 1634, 72), ("75_20", 269, 12)])
+def test_a_moment_of_an_acrobat_is_up_as_his_rest_pose_is(mocap, trial, start, frames):
+    clip = load(mocap / "cmu-bvh" / f"{trial}.bvh")
+    moment = slice(start, start + frames)
+    assert detect_up(clip.skeleton, clip.root_positions[moment], clip.rotations.wxyz[moment]) == "+y"

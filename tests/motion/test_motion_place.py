@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marey.base import InputError
-from marey.io import load
+from marey.io import load, save
 from marey.lie import SO3, geodesic_distance
-from marey.motion import Motion, headings, mean_speed, place, root_speeds, standing_height
+from marey.motion import Motion, headings, mean_speed, order_joints, place, root_speeds, standing_height
 from marey.motion.placement import decode_relative_root, encode_relative_root
 from marey.samples import walk
-from marey.skeleton import HUMAN, Skeleton
+from marey.skeleton import HUMAN, Skeleton, tree_difference
 
 WALK = walk()[:50]
 angles = st.floats(-np.pi, np.pi)
@@ -138,3 +138,14 @@ def test_tilts_have_no_yaw(wild):
 def test_a_flip_through_upside_down_still_round_trips():
     clip = standing(*(SO3.exp([angle, 0.0, 0.0]) for angle in np.linspace(0.0, 2 * np.pi, 9)))
     assert round_trip(clip)[1] < 1e-5
+
+
+def test_the_order_of_a_file_becomes_that_of_another(tmp_path):
+    save(WALK, tmp_path / "walk.bvh")  # lists joints branch by branch
+    read = load(tmp_path / "walk.bvh")
+    assert read.skeleton.names != WALK.skeleton.names
+    same = order_joints(read, WALK.skeleton.names)
+    assert tree_difference(WALK.skeleton, same.skeleton) is None
+    np.testing.assert_allclose(same.joint_positions(), WALK.joint_positions(), atol=1e-5)
+    assert order_joints(same, WALK.skeleton.names) is same
+    assert order_joints(same, WALK.skeleton.names[:-1]) is same

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import json as json_format
+from collections import Counter
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marey.cli.common import load_clip, print_json, print_result, progress_bar, remark, warn
+from marey.cli.common import (
+    NOTES_TOLD,
+    expand_inputs,
+    group_notes,
+    load_clip,
+    print_json,
+    print_result,
+    progress_bar,
+    read_motion,
+    remark,
+    warn,
+)
 from marey.cli.options import (
     PLOT_SUFFIXES,
     Json,
@@ -103,7 +116,8 @@ def fit(
     clips: Annotated[
         list[str],
         typer.Argument(
-            metavar="CLIPS...", help="Motion files; or 'locomotion' LIBRARY; 'person' CLIP; 'behaviour' CLIPS."
+            metavar="CLIPS...",
+            help="Motion files, folders, libraries; or 'locomotion' LIBRARY; 'person' CLIP; 'behaviour' CLIPS.",
         ),
     ],
     out: Annotated[
@@ -140,7 +154,7 @@ def fit(
     `marey fit behaviour CLIPS... -o BASIS` learns the space of a behaviour, which problems of `marey optimize` name.
     """
     if clips[0] == BEHAVIOUR:
-        motions = [load_clip(clip, read) for clip in clips[1:]]
+        motions = [load_clip(clip, read) for clip in expand_inputs(clips[1:])]
         _fit_behaviour(motions, out, components, explained, locomotion.name, is_json=json)
         return
     if clips[0] == LOCOMOTION:
@@ -149,19 +163,40 @@ def fit(
     if clips[0] == PERSON:
         if len(clips) < 2:
             raise typer.BadParameter("write `marey fit person CLIPS -o MODEL`.")
-        own = [load_clip(clip, read) for clip in clips[1:]]
+        own = [load_clip(clip, read) for clip in expand_inputs(clips[1:])]
         _fit_person(own, out, locomotion, locomotion.name or Path(clips[1]).stem, is_json=json)
         return
     if components is not None and joint_error_mm is not None:
         raise typer.BadParameter("give --components or --joint-error-mm.")
     from marey.models import find_far_samples, joint_error, selection_curve
 
+    files = [file for file in expand_inputs(clips) if file != out]
     motions: list[Motion] = []
     with progress_bar("reading") as tell:
-        for number, clip in enumerate(clips, 1):
-            motions.append(load_clip(clip, read))
-            tell(number, len(clips))
-    used = list(clips)
+        for number, file in enumerate(files, 1):
+            motions.append(read_motion(file, read))
+            tell(number, len(files))
+    notes = (
+        f"'{file}': {note}" for file, motion in zip(files, motions, strict=True) for note in motion.load_report.warnings
+    )
+    for note in group_notes(notes):
+        warn(note)
+    if files != clips:
+        # Folders and libraries may hold several kinds of skeletons, and the same joints in other orders
+        from marey.models.samples import body_difference
+        from marey.motion import order_joints
+
+        most = Counter(motion.skeleton.names for motion in motions).most_common(1)[0][0]
+        motions = [order_joints(motion, most) for motion in motions]
+        body = next(motion.skeleton for motion in motions if motion.skeleton.names == most)
+        is_alike = [body_difference(body, motion.skeleton) is None for motion in motions]
+        count = sum(is_alike)
+        if count < len(motions):
+            warn(
+                f"{len(motions) - count} of {len(motions)} clips have other joints than most, or rest otherwise: left out"
+            )
+        files, motions = list(compress(files, is_alike)), list(compress(motions, is_alike))
+    used = files
     if problem is not None:
         # Safonova 3.3: the clips whose contacts and direction are those of the problem
         from marey.spacetime import load_problem, select_clips
@@ -169,7 +204,7 @@ def fit(
         chosen = select_clips(motions, load_problem(problem))
         for sentence in chosen.report:
             remark(sentence)
-        motions, used = [motions[i] for i in chosen.indices], [clips[i] for i in chosen.indices]
+        motions, used = [motions[i] for i in chosen.indices], [files[i] for i in chosen.indices]
     settings = _choose_settings(method, components, explained, kind, weights)
     if joint_error_mm is not None:
         from dataclasses import replace
@@ -181,8 +216,10 @@ def fit(
     fitted = settings.fit(motions)
     fitted.save(out)
     far = find_far_samples(motions)
-    for samples in far:
+    for samples in far[:NOTES_TOLD]:
         warn(f"the mean pose leaves out {samples}: it is more than 169 degrees from the mean, probably a flip")
+    if len(far) > NOTES_TOLD:
+        warn(f"it leaves out {len(far) - NOTES_TOLD} more such stretches of joints, which --json lists")
     # Distance of each joint from where the clip has it
     error = joint_error(fitted, motions)
     facts = {

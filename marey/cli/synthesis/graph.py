@@ -10,6 +10,7 @@ import typer
 
 from marey.cli.common import (
     expand_inputs,
+    group_notes,
     print_json,
     progress_bar,
     read_motion,
@@ -92,7 +93,7 @@ def build(
             motions, workers=workers, cluster=cluster, resume=resume, on_progress=progress, **settings
         )  # fmt: skip
     save_graph(graph, out, is_packed=packed)
-    for note in graph.notes:
+    for note in group_notes(graph.notes):
         warn(note)
     remark(f"wrote {out}")
     _print_report(graph, {"graph": out, "clips": len(motions)}, is_json=json)

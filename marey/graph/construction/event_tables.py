@@ -233,6 +233,7 @@ def graph_report(graph: MotionGraph, *, pairs: bool = True) -> GraphReport:
 MIN_STATES: Final = 12  # a walker has four phases a cycle, and starts, turns and stops beside
 MIN_TURN_DEG: Final = 20.0  # in one step: less leads round no corner
 WALK_MPS: Final = 0.4  # [m/s] a slower set shuffles
+RUNS_TOLD: Final = 12  # by name
 MAX_JOIN_M: Final = 0.09  # [m] median jump of the root at joins: large sets have 2 to 4 cm, six clips 8 cm
 
 
@@ -268,7 +269,9 @@ def measure_fitness(graph: MotionGraph) -> dict[str, Any]:
     if graph.num_states < MIN_STATES or not step.any() or speeds[1] < WALK_MPS:
         warnings.insert(0, "this set cannot make a walker: add walks of the same person with starts, turns and stops")
     if lost:
-        warnings.append(f"nothing is shown of {len(lost)} of {len(database.clips)} runs: {', '.join(sorted(lost))}")
+        more = f" and {len(lost) - RUNS_TOLD} more" if len(lost) > RUNS_TOLD else ""
+        names = ", ".join(sorted(lost)[:RUNS_TOLD])
+        warnings.append(f"nothing is shown of {len(lost)} of {len(database.clips)} runs: {names}{more}")
     if join_m > MAX_JOIN_M:
         warnings.append(
             f"few poses are alike: joins move the root by {100.0 * join_m:.0f} cm in the median, and knees will not be "

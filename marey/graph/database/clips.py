@@ -19,7 +19,7 @@ from marey.graph.database.events import PICKED_PREFIX, STANDING, calibration_ran
 from marey.graph.database.settings import GraphSettings
 from marey.kinematics import retarget
 from marey.lie import SO3
-from marey.motion import Contacts, Motion, contact_positions, lowpass, mirror, resample
+from marey.motion import Contacts, Motion, contact_positions, lowpass, mirror, order_joints, resample
 from marey.skeleton import Skeleton, contact_points, role_map, stands_at_rest
 
 GROUNDED: Final = ("left", "right", "double", "flight")
@@ -68,7 +68,8 @@ class ClipTask:
         name = own + (MIRRORED if self.is_mirrored else "")
         body = replace(self.body, skeleton=_share_skeleton(self.body.skeleton))
         # The body of the graph; contacts stay as captured, of points that the body has
-        clip = ensure_contacts(replace(self.motion, skeleton=_share_skeleton(self.motion.skeleton)))
+        motion = order_joints(self.motion, body.skeleton.names)
+        clip = ensure_contacts(replace(motion, skeleton=_share_skeleton(motion.skeleton)))
         clip = mirror(clip) if self.is_mirrored else clip
         # Legs as long as the body's, to a millimetre; bones that a file lost were put back in the body
         is_same = clip.skeleton.names == body.skeleton.names
