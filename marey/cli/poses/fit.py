@@ -192,9 +192,7 @@ def fit(
         is_alike = [body_difference(body, motion.skeleton) is None for motion in motions]
         count = sum(is_alike)
         if count < len(motions):
-            warn(
-                f"{len(motions) - count} of {len(motions)} clips have other joints than most, or rest otherwise: left out"
-            )
+            warn(f"{len(motions) - count} of {len(motions)} clips have other joints than most, or rest otherwise")
         files, motions = list(compress(files, is_alike)), list(compress(motions, is_alike))
     used = files
     if problem is not None:
