@@ -149,7 +149,30 @@ def align_phases(motions: Sequence[Motion], *, clean: bool = True) -> tuple[tupl
     for cut in cuts[1:]:
         rows = [_common_contacts([cuts[0][n] for n in group[0]]) for group in groups]
         lengths = [sum(cuts[0][n].duration_s for n in group[0]) for group in groups]
-        pairs = _align_contacts(rows, lengths, [p.planted for p in cut], [p.duration_s for p in cut])
+        # Local alignment of the two sequences of phases:
+        # H_ij = max(0, H_i-1,j-1 + s_ij, H_i-1,j - T_i, H_i,j-1 - T_j)
+        # with s the time matched, or less the longer of two unlike phases.
+        second = [p.planted for p in cut]
+        second_s = [p.duration_s for p in cut]
+        best = np.zeros((len(rows) + 1, len(second) + 1))
+        back = np.zeros(best.shape, dtype=np.int64)  # 0 stop, 1 both, 2 first, 3 second
+        for i, (a, s) in enumerate(zip(rows, lengths, strict=True)):
+            for j, (b, t) in enumerate(zip(second, second_s, strict=True)):
+                step = min(s, t) if a == b else -max(s, t)
+                ways = (0.0, best[i, j] + step, best[i, j + 1] - s, best[i + 1, j] - t)
+                back[i + 1, j + 1] = int(np.argmax(ways))
+                best[i + 1, j + 1] = ways[back[i + 1, j + 1]]
+        i, j = (int(n) for n in np.unravel_index(int(np.argmax(best)), best.shape))
+        # Backwards; a phase without a partner belongs to the pair before it
+        pairs: list[tuple[range, range]] = []
+        i_stop, j_stop = i, j
+        while back[i, j]:
+            way = back[i, j]
+            i, j = i - (way != 3), j - (way != 2)
+            if way == 1:
+                pairs.append((range(i, i_stop), range(j, j_stop)))
+                i_stop, j_stop = i, j
+        pairs = pairs[::-1]
         groups = [
             [*(range(groups[own.start][n].start, groups[own.stop - 1][n].stop) for n in range(len(groups[0]))), other]
             for own, other in pairs
@@ -176,37 +199,6 @@ def align_phases(motions: Sequence[Motion], *, clean: bool = True) -> tuple[tupl
 
 def _common_contacts(phases: Sequence[MotionPhase]) -> tuple[str, ...]:
     return tuple(name for name in phases[0].planted if all(name in phase.planted for phase in phases))
-
-
-def _align_contacts(
-    first: Sequence[tuple[str, ...]], first_s: Sequence[float], second: Sequence[tuple[str, ...]],
-    second_s: Sequence[float],
-) -> list[tuple[range, range]]:  # fmt: skip
-    r"""Ranges of two sequences of phases that correspond, by local alignment.
-
-    .. math:: H_{ij} = \max(0, H_{i-1,j-1} + s_{ij}, H_{i-1,j} - T_i, H_{i,j-1} - T_j)
-
-    with s the time matched, or less the longer of two unlike phases.
-    """
-    best = np.zeros((len(first) + 1, len(second) + 1))
-    back = np.zeros(best.shape, dtype=np.int64)  # 0 stop, 1 both, 2 first, 3 second
-    for i, (a, s) in enumerate(zip(first, first_s, strict=True)):
-        for j, (b, t) in enumerate(zip(second, second_s, strict=True)):
-            step = min(s, t) if a == b else -max(s, t)
-            ways = (0.0, best[i, j] + step, best[i, j + 1] - s, best[i + 1, j] - t)
-            back[i + 1, j + 1] = int(np.argmax(ways))
-            best[i + 1, j + 1] = ways[back[i + 1, j + 1]]
-    i, j = (int(n) for n in np.unravel_index(int(np.argmax(best)), best.shape))
-    # Backwards; a phase without a partner belongs to the pair before it
-    pairs: list[tuple[range, range]] = []
-    i_stop, j_stop = i, j
-    while back[i, j]:
-        way = back[i, j]
-        i, j = i - (way != 3), j - (way != 2)
-        if way == 1:
-            pairs.append((range(i, i_stop), range(j, j_stop)))
-            i_stop, j_stop = i, j
-    return pairs[::-1]
 
 
 def hold_plants(motion: Motion, phases: tuple[ContactPhase, ...] | None = None) -> Motion:

@@ -288,7 +288,8 @@ class _PlantedLeg:
         ball = ball_position(body.skeleton, foot, positions, frames)
         stand = mixture.mean([p.ball for p in paths]) - turn @ (ball - ankle)
         # Masses and first moments of thigh, shank and foot about hip, knee and ankle
-        below = [_subtree_joints(body.skeleton.parents, joint) for joint in (limb.upper, limb.middle, limb.end)]
+        joints = np.arange(body.skeleton.num_joints)
+        below = [np.isin(joints, body.skeleton.subtree(joint)) for joint in (limb.upper, limb.middle, limb.end)]
         groups = (below[0] & ~below[1], below[1] & ~below[2], below[2])
         points = positions + frames @ body.centres
         masses = np.array([body.masses[group].sum() for group in groups])
@@ -335,12 +336,3 @@ def _frame_rows(along: FloatArray, axis: FloatArray) -> FloatArray:
     """Rows along, side, axis ``(N, 3, 3)`` of a bone."""
     axis = normalise(project_across(axis, along))
     return np.stack([along, np.cross(axis, along), axis], axis=1)
-
-
-def _subtree_joints(parents: IntArray, joint: int) -> BoolArray:
-    """Joints of the sub-tree under a joint, itself included."""
-    found = np.zeros(len(parents), dtype=bool)
-    found[joint] = True
-    for j in range(joint + 1, len(parents)):
-        found[j] = found[parents[j]]
-    return found

@@ -70,7 +70,30 @@ def guess_body_unit(skeleton: Skeleton) -> UnitGuess:
     nearest to a metre, with a warning.
     """
     if assess_anatomy(skeleton).is_human:
-        return choose_unit(estimate_stature(skeleton))
+        # The unit in which a person of this height is nearest to a person's size. Studios also model at scales of their
+        # own: a body that is a person's in no unit is taken in a power of ten of the metre, or scaled to a mean height,
+        # with a warning.
+        height = estimate_stature(skeleton)
+
+        def distance(name: str) -> float:
+            rare = RARE if name in ("inch", "cmu", "dm", "foot") else 0.0
+            return rare + abs(math.log(height * METRES[name] / HEIGHT_M))
+
+        name = min(METRES, key=distance)
+        metres = METRES[name]
+        tall = height * metres
+        note = f"unit {name} taken ({metres:g} m): the skeleton is then about {tall:.2f} m tall"
+        if PLAUSIBLE_M[0] <= tall <= PLAUSIBLE_M[1]:
+            return UnitGuess(name, metres, note)
+        # Scenes are scaled by tens and hundreds more often than by anything else
+        power = round(math.log10(HEIGHT_M / height))
+        is_power = abs(math.log(height * 10.0**power / HEIGHT_M)) < MOST_SCALED
+        metres = 10.0**power if is_power else HEIGHT_M / height
+        warning = (
+            f"a person in no known unit (in {name} about {tall:.3g} m tall): lengths were scaled so that the height is "
+            f"about {height * metres:.2f} m. Give unit= (--unit) to override"
+        )
+        return UnitGuess(f"{metres:.6g} m", metres, f"no known unit: {metres:.6g} m taken", warning)
     reach = longest_reach(skeleton.parents, skeleton.offsets, skeleton.tips)
     if not reach > 0.0:
         warning = "the skeleton has no length, so its unit cannot be estimated; cm is assumed. Give unit= to override"
@@ -94,34 +117,6 @@ def estimate_stature(skeleton: Skeleton) -> float:
         return HEIGHT_OF_REACH * longest_reach(skeleton.parents, skeleton.offsets, skeleton.tips)
     by_leg, by_trunk = plan.leg_length / LEG_OF_STATURE, plan.trunk_length / (TRUNK_ON_LEG * LEG_OF_STATURE)
     return float((by_leg**2 * by_trunk) ** (1.0 / 3.0))
-
-
-def choose_unit(height: float) -> UnitGuess:
-    """Choose the unit in which a person of this height, in file units, is nearest to a person's size.
-
-    Studios also model at scales of their own. A body that is a person's in no unit is taken in a power of ten of the
-    metre, or scaled to a mean height, with a warning.
-    """
-
-    def distance(name: str) -> float:
-        rare = RARE if name in ("inch", "cmu", "dm", "foot") else 0.0
-        return rare + abs(math.log(height * METRES[name] / HEIGHT_M))
-
-    name = min(METRES, key=distance)
-    metres = METRES[name]
-    tall = height * metres
-    note = f"unit {name} taken ({metres:g} m): the skeleton is then about {tall:.2f} m tall"
-    if PLAUSIBLE_M[0] <= tall <= PLAUSIBLE_M[1]:
-        return UnitGuess(name, metres, note)
-    # Scenes are scaled by tens and hundreds more often than by anything else
-    power = round(math.log10(HEIGHT_M / height))
-    is_power = abs(math.log(height * 10.0**power / HEIGHT_M)) < MOST_SCALED
-    metres = 10.0**power if is_power else HEIGHT_M / height
-    warning = (
-        f"a person in no known unit (in {name} about {tall:.3g} m tall): lengths were scaled so that the height is "
-        f"about {height * metres:.2f} m. Give unit= (--unit) to override"
-    )
-    return UnitGuess(f"{metres:.6g} m", metres, f"no known unit: {metres:.6g} m taken", warning)
 
 
 def rate_from_frame_time(text: str) -> tuple[float, str | None]:

@@ -256,37 +256,33 @@ def format_table(values: FloatArray, decimals: int, out: NDArray[np.uint8]) -> i
     p = 0
     for row in range(values.shape[0]):
         for column in range(values.shape[1]):
-            p = format_fixed(values[row, column], scale, decimals, out, p)
+            # Write one number from byte `p` on
+            value = values[row, column]
+            number = np.int64(np.rint(abs(value) * scale))
+            whole, part = number // scale, number % scale
+            if value < 0.0 and number > 0:
+                out[p] = 45
+                p += 1
+            # Digits before the point, the last one first
+            length = 1
+            while 10**length <= whole:
+                length += 1
+            for n in range(length):
+                out[p + length - 1 - n] = 48 + whole % 10
+                whole //= 10
+            p += length
+            # Digits after it, without zeros at the end
+            if part > 0:
+                digits = decimals
+                while part % 10 == 0:
+                    part //= 10
+                    digits -= 1
+                out[p] = 46
+                for n in range(digits):
+                    out[p + digits - n] = 48 + part % 10
+                    part //= 10
+                p += digits + 1
             out[p] = 32
             p += 1
         out[p - 1] = 10
     return p
-
-
-@kernel
-def format_fixed(value: float, scale: int, decimals: int, out: NDArray[np.uint8], p: int) -> int:
-    """Write one number from byte ``p`` on; returns the byte after it."""
-    number = np.int64(np.rint(abs(value) * scale))
-    whole, part = number // scale, number % scale
-    if value < 0.0 and number > 0:
-        out[p] = 45
-        p += 1
-    # Digits before the point, the last one first
-    length = 1
-    while 10**length <= whole:
-        length += 1
-    for n in range(length):
-        out[p + length - 1 - n] = 48 + whole % 10
-        whole //= 10
-    p += length
-    # Digits after it, without zeros at the end
-    if part == 0:
-        return p
-    while part % 10 == 0:
-        part //= 10
-        decimals -= 1
-    out[p] = 46
-    for n in range(decimals):
-        out[p + decimals - n] = 48 + part % 10
-        part //= 10
-    return p + decimals + 1

@@ -211,18 +211,15 @@ def leading_digits(word: np.uint64) -> Int:
 
 
 @kernel
-def eight_digits(digits: np.uint64) -> float:
-    """Value of eight digits 0 .. 9, the first byte the highest, all at once ([Lemire2021]_)."""
+def digits_value(word: np.uint64, count: Int) -> float:
+    """Value of the first ``count`` digits of a word, 0 to 7."""
+    if count <= 0:
+        return 0.0
+    digits = (word ^ ZEROS) << (np.uint64(64 - 8 * count) & U63)
+    # Eight digits 0 .. 9 all at once, the first byte the highest ([Lemire2021]_)
     pairs = digits * U10 + (digits >> U8)
     total = (pairs & PAIR_MASK) * MILLIONS + ((pairs >> U16) & PAIR_MASK) * TEN_THOUSANDS
     return np.float64(np.int64(total >> U32))
-
-
-@kernel
-def digits_value(word: np.uint64, count: Int) -> float:
-    """Value of the first ``count`` digits of a word, 0 to 7."""
-    shift = np.uint64(64 - 8 * count) & U63
-    return eight_digits((word ^ ZEROS) << shift) if count > 0 else 0.0
 
 
 @kernel
@@ -307,7 +304,13 @@ def scale_by_ten(mantissa: Int, exponent: Int) -> float:
         return high
     while exponent > 0 and high < 1e300:
         step = min(exponent, 22)
-        high, low = multiply_pair(high, low, TENS[step])
+        # The sum `high + low` times a power of ten that a float holds exactly
+        factor = TENS[step]
+        product = high * factor
+        if product == np.inf:
+            high, low = product, 0.0
+        else:
+            high, low = two_sum(product, product_error(high, factor, product) + low * factor)
         exponent -= step
     while exponent < 0 and high > 1e-300:
         step = min(-exponent, 22)
@@ -321,15 +324,6 @@ def scale_by_ten(mantissa: Int, exponent: Int) -> float:
     if exponent < 0:  # below 1e-300: nothing a motion can mean
         return 0.0 if exponent < -22 else high / TENS[-exponent]
     return np.inf if exponent > 0 else high
-
-
-@kernel
-def multiply_pair(high: float, low: float, factor: float) -> tuple[float, float]:
-    """The sum ``high + low`` times a power of ten that a float holds exactly."""
-    product = high * factor
-    if product == np.inf:
-        return product, 0.0
-    return two_sum(product, product_error(high, factor, product) + low * factor)
 
 
 @kernel

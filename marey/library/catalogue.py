@@ -168,14 +168,15 @@ class Catalogue:
         """Give a clip more tags."""
         self._db.executemany("INSERT OR IGNORE INTO tags VALUES (?, ?)", [(clip_id, tag) for tag in tags])
 
-    def note_source(self, job: IngestJob, stamp: str, clip_id: str) -> None:
-        """Remember that this file, as it is now, holds this clip: the next run skips it."""
-        self._db.execute("REPLACE INTO sources VALUES (?, ?, ?, ?)", (job.absolute, job.options, stamp, clip_id))
+    def note_source(self, job: IngestJob, stamp: str, clip_id: str, num_takes: int | None) -> None:
+        """Remember that this file, as it is now, holds this clip: the next run skips it.
 
-    def note_file(self, job: IngestJob, stamp: str, num_takes: int) -> None:
-        """Remember that every take of this file, as it is now, is in: the next run skips the file."""
-        whole = replace(job, take="")
-        self._db.execute("REPLACE INTO files VALUES (?, ?, ?, ?)", (whole.absolute, whole.options, stamp, num_takes))
+        With the number of its takes every take is in, and the next run skips the whole file.
+        """
+        self._db.execute("REPLACE INTO sources VALUES (?, ?, ?, ?)", (job.absolute, job.options, stamp, clip_id))
+        if num_takes is not None:
+            row = (job.absolute, replace(job, take="").options, stamp, num_takes)
+            self._db.execute("REPLACE INTO files VALUES (?, ?, ?, ?)", row)
 
     def delete(self, clip_id: str) -> None:
         """Drop the row of a clip and all that hangs on it."""

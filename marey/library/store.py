@@ -198,9 +198,7 @@ class Store:
                 move_durably(clip_file, self.clip_path(record.id))
         else:
             self.catalogue.tag(known, record.tags)
-        self.catalogue.note_source(job, staged.stamp, known or record.id)
-        if num_takes is not None:
-            self.catalogue.note_file(job, staged.stamp, num_takes)
+        self.catalogue.note_source(job, staged.stamp, known or record.id, num_takes)
         if known is None:
             return AddOutcome(job.path, "added", record.id, take=job.take)
         how = "the same motion" if known == record.id else "the same motion but for rounding"

@@ -140,7 +140,21 @@ class SO3:
         Raises:
             InputError: a matrix is far from a rotation, or is a reflection; its index is in the message.
         """
-        return _wrap_normalised(quaternions.from_matrices(check_rotation_matrices(matrices)))
+        # Quaternions, not normalised, by the largest component
+        m = check_rotation_matrices(matrices)
+        x, y, z = m[..., 0, 0], m[..., 1, 1], m[..., 2, 2]
+        squares = np.stack([1 + x + y + z, 1 + x - y - z, 1 - x + y - z, 1 - x - y + z], axis=-1)
+        a, b, c = m[..., 2, 1], m[..., 0, 2], m[..., 1, 0]
+        d, e, f = m[..., 1, 2], m[..., 2, 0], m[..., 0, 1]
+        # Four times the products of one component with all, for each of the four
+        rows = [
+            np.stack([squares[..., 0], a - d, b - e, c - f], axis=-1),
+            np.stack([a - d, squares[..., 1], c + f, b + e], axis=-1),
+            np.stack([b - e, c + f, squares[..., 2], a + d], axis=-1),
+            np.stack([c - f, b + e, a + d, squares[..., 3]], axis=-1),
+        ]
+        best = np.argmax(squares, axis=-1)[..., None, None]
+        return _wrap_normalised(np.take_along_axis(np.stack(rows, axis=-2), best, axis=-2)[..., 0, :])
 
     @classmethod
     def from_two_vectors(cls, start: ArrayLike, end: ArrayLike) -> SO3:

@@ -58,27 +58,6 @@ NEAR_WHITE: Final = 254  # [0..255] lighter pixels need no colour of their own
 BITS: Final = 6  # of each channel that choose a colour
 
 
-def common_colours(pictures: Iterator[Image], palette: Palette) -> Bytes:
-    """256 colours ``(256, 3)`` for some pictures: ramps of the body's own, white paper, and the best others.
-
-    The ramps are given because feet are small, and a choice by frequency would forget their colour.
-    """
-    from PIL import Image as Pillow
-
-    bodies = np.stack([palette.trunk, palette.left, palette.right, palette.contact])
-    ramps = encode_srgb(np.minimum(bodies[:, None] * RAMP[:, None], 1.0)).reshape(-1, 3).astype(np.uint8)
-    colours = np.full((256, 3), 255, dtype=np.uint8)  # the last is white
-    colours[: len(ramps)] = ramps
-    seen = np.concatenate(list(pictures)).reshape(-1, 3)
-    coloured = seen[seen.min(axis=1) < NEAR_WHITE]
-    if len(coloured):
-        left = 255 - len(ramps)
-        chosen = Pillow.fromarray(coloured[None]).quantize(left, method=Pillow.Quantize.MEDIANCUT).getpalette() or []
-        best = np.array(chosen, dtype=np.uint8).reshape(-1, 3)[:left]
-        colours[len(ramps) : len(ramps) + len(best)] = best
-    return colours
-
-
 def nearest_colour_table(colours: Bytes) -> Bytes:
     """Number of the nearest colour for every value of the leading bits of red, green and blue ``(64³,)``."""
     from scipy.spatial import KDTree
@@ -205,11 +184,25 @@ def _write_film(
     check_frame_count(len(frames), "the film", MAX_PICTURES)
     pictures = drawn(frames, progress)
     if target.suffix.lower() == ".gif":
-        colours = common_colours(drawn(frames[:: max(1, len(frames) // COLOUR_SAMPLES)], None), palette)
+        # 256 colours (256, 3) for some of the pictures: ramps of the body's own, white paper, and the best others. The
+        # ramps are given because feet are small, and a choice by frequency would forget their colour.
+        from PIL import Image as Pillow
+
+        bodies = np.stack([palette.trunk, palette.left, palette.right, palette.contact])
+        ramps = encode_srgb(np.minimum(bodies[:, None] * RAMP[:, None], 1.0)).reshape(-1, 3).astype(np.uint8)
+        colours = np.full((256, 3), 255, dtype=np.uint8)  # the last is white
+        colours[: len(ramps)] = ramps
+        seen = np.concatenate(list(drawn(frames[:: max(1, len(frames) // COLOUR_SAMPLES)], None))).reshape(-1, 3)
+        coloured = seen[seen.min(axis=1) < NEAR_WHITE]
+        if len(coloured):
+            left = 255 - len(ramps)
+            chosen = (
+                Pillow.fromarray(coloured[None]).quantize(left, method=Pillow.Quantize.MEDIANCUT).getpalette() or []
+            )
+            best = np.array(chosen, dtype=np.uint8).reshape(-1, 3)[:left]
+            colours[len(ramps) : len(ramps) + len(best)] = best
         with atomic_file(target) as draft:
             # All pictures share one table of colours (256, 3): no flicker, small files.
-            from PIL import Image as Pillow
-
             table = nearest_colour_table(colours)
             indexed: list[Pillow.Image] = []
             for picture in pictures:

@@ -118,6 +118,22 @@ def check_motion(motion: Motion, sketch: Sketch, *, reaches_m: Sequence[float] =
         wet = [away for away in deepest if away > 1e-9]
     # Soles, not hands, stand on the ground
     soles = points[:, [not name.endswith("hand") for name in motion.contacts.names], 1]
+    # What the meter says: way scraped, and faults, those that break a sketch apart
+    meter: dict[str, Any] = {}
+    if motion.num_frames >= LEAST_METER_FRAMES:
+        measured: Measurement = measure_motion(motion, world=sketch.world)
+        scraped, things, others = measured.scraped_m, list[str](), list[str]()
+        for fault in measured.faults:
+            start, stop = (min(round(at * motion.rate_hz), len(scraped) - 1) for at in (fault.start_s, fault.stop_s))
+            is_sliding = fault.kind == "slide" and scraped[stop] - scraped[start] > LEAST_SCRAPED_M
+            (things if is_sliding or fault.kind in ("obstacle", "scrape") else others).append(str(fault))
+        short = int(measured["short_steps_in_a_row"])
+        meter = {
+            "short_steps": short,
+            "scraped_m": float(scraped[-1]),
+            "things": tuple(things),
+            "faults": tuple(others),
+        }
     check = SketchCheck(
         goal_m=float(np.linalg.norm(ground[-1] - np.array(sketch.goal.position))),
         off_path_m=off_path,
@@ -127,7 +143,7 @@ def check_motion(motion: Motion, sketch: Sketch, *, reaches_m: Sequence[float] =
         wet_mm=1000.0 * max(wet, default=0.0),
         reaches_m=tuple(reaches_m),
         **_measure_course(motion, sketch),
-        **_read_meter(motion, sketch),
+        **meter,
     )
     return replace(check, broken=find_broken(check, motion, sketch))
 
@@ -181,20 +197,6 @@ def _measure_course(motion: Motion, sketch: Sketch) -> dict[str, Any]:
         "slow_s": sum(slow) / rate,
         "stops_s": sum(stands[: max(0, len(stands) - waits)]) / rate,
     }
-
-
-def _read_meter(motion: Motion, sketch: Sketch) -> dict[str, Any]:
-    """What the meter says: way scraped, and faults, those that break a sketch apart."""
-    if motion.num_frames < LEAST_METER_FRAMES:
-        return {}
-    measured: Measurement = measure_motion(motion, world=sketch.world)
-    scraped, things, others = measured.scraped_m, list[str](), list[str]()
-    for fault in measured.faults:
-        start, stop = (min(round(at * motion.rate_hz), len(scraped) - 1) for at in (fault.start_s, fault.stop_s))
-        is_sliding = fault.kind == "slide" and scraped[stop] - scraped[start] > LEAST_SCRAPED_M
-        (things if is_sliding or fault.kind in ("obstacle", "scrape") else others).append(str(fault))
-    short = int(measured["short_steps_in_a_row"])
-    return {"short_steps": short, "scraped_m": float(scraped[-1]), "things": tuple(things), "faults": tuple(others)}
 
 
 def find_broken(check: SketchCheck, motion: Motion, sketch: Sketch) -> tuple[str, ...]:

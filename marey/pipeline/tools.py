@@ -75,7 +75,21 @@ class Parameter:
         if self.kind == "points":
             return self._check_points(value, what)
         if self.kind == "table":
-            return self._check_table(value, owner, what)
+            if self.shape in ("map", "tree") and isinstance(value, dict):
+                items = cast(dict[str, Any], value)
+                return {str(k): self.columns[0].check(v, owner) for k, v in items.items()} if self.columns else items
+            if self.shape == "map" or not isinstance(value, list | tuple):
+                raise InputError(f"{what} is no {'map' if self.shape == 'map' else 'list'}", f"Give a {self.shape}")
+            rows = cast(Sequence[Any], value)
+            if len(rows) > MAX_ROWS:
+                raise InputError(f"{what} has {len(rows)} rows", f"Give at most {MAX_ROWS}")
+            if self.shape == "words":
+                if not all(isinstance(one, str) for one in rows):
+                    raise InputError(f"{what} is no list of words", "Give words")
+                return list(rows)
+            return (
+                [self._check_row(row, f"{owner}.{self.name}") for row in rows] if self.shape == "rows" else list(rows)
+            )
         if not isinstance(value, str) or len(value) > MAX_TEXT:
             raise InputError(f"{what} is no text of at most {MAX_TEXT} characters", "Give words")
         return value
@@ -86,21 +100,6 @@ class Parameter:
         items = cast(Sequence[Any], value)
         return [self._check_points(one, what) if isinstance(one, list | tuple) else self._check_number(one, what)
                 for one in items]  # fmt: skip
-
-    def _check_table(self, value: Any, owner: str, what: str) -> Any:
-        if self.shape in ("map", "tree") and isinstance(value, dict):
-            items = cast(dict[str, Any], value)
-            return {str(k): self.columns[0].check(v, owner) for k, v in items.items()} if self.columns else items
-        if self.shape == "map" or not isinstance(value, list | tuple):
-            raise InputError(f"{what} is no {'map' if self.shape == 'map' else 'list'}", f"Give a {self.shape}")
-        rows = cast(Sequence[Any], value)
-        if len(rows) > MAX_ROWS:
-            raise InputError(f"{what} has {len(rows)} rows", f"Give at most {MAX_ROWS}")
-        if self.shape == "words":
-            if not all(isinstance(one, str) for one in rows):
-                raise InputError(f"{what} is no list of words", "Give words")
-            return list(rows)
-        return [self._check_row(row, f"{owner}.{self.name}") for row in rows] if self.shape == "rows" else list(rows)
 
     def _check_row(self, row: Any, owner: str) -> dict[str, Any]:
         if not isinstance(row, dict):

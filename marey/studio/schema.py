@@ -57,7 +57,28 @@ def apply_patches(tree: Tree, patches: Sequence[DocumentPatch]) -> tuple[Tree, t
             if id(cast(Any, child)) not in fresh:
                 child = node[key] = _copy_node(child, fresh, kept)
             node = cast(Any, child)
-        inverse.append(_change_node(node, patch))
+        # Change the node in place; the patch that changes it back
+        last, path = patch.path[-1], patch.path
+        if patch.insert is not UNSET:
+            if not (isinstance(node, list) and isinstance(last, int) and 0 <= last <= len(cast(list[Any], node))):
+                raise _lost(patch)
+            cast(list[Any], node).insert(last, patch.insert)
+            undone = DocumentPatch(path, remove=True)
+        elif patch.remove is True:
+            old = _find_child(node, last, patch)
+            del node[last]
+            undone = DocumentPatch(path, insert=old) if isinstance(node, list) else DocumentPatch(path, value=old)
+        else:
+            if patch.value is UNSET:
+                raise InputError(f"the patch of {list(path)} changes nothing", "Give a value, or say insert or remove")
+            if isinstance(node, dict) and isinstance(last, str) and last not in cast(Tree, node):
+                cast(Tree, node)[last] = patch.value
+                undone = DocumentPatch(path, remove=True)
+            else:
+                old = _find_child(node, last, patch)
+                node[last] = patch.value
+                undone = DocumentPatch(path, value=old)
+        inverse.append(undone)
     return root, tuple(reversed(inverse))
 
 
@@ -74,28 +95,6 @@ def _find_child(node: Any, key: str | int, patch: DocumentPatch) -> Any:
     if isinstance(node, list) and isinstance(key, int) and 0 <= key < len(cast(list[Any], node)):
         return cast(list[Any], node)[key]
     raise _lost(patch)
-
-
-def _change_node(node: Any, patch: DocumentPatch) -> DocumentPatch:
-    """Change one node in place; return the patch that changes it back."""
-    key, path = patch.path[-1], patch.path
-    if patch.insert is not UNSET:
-        if not (isinstance(node, list) and isinstance(key, int) and 0 <= key <= len(cast(list[Any], node))):
-            raise _lost(patch)
-        cast(list[Any], node).insert(key, patch.insert)
-        return DocumentPatch(path, remove=True)
-    if patch.remove is True:
-        old = _find_child(node, key, patch)
-        del node[key]
-        return DocumentPatch(path, insert=old) if isinstance(node, list) else DocumentPatch(path, value=old)
-    if patch.value is UNSET:
-        raise InputError(f"the patch of {list(path)} changes nothing", "Give a value, or say insert or remove")
-    if isinstance(node, dict) and isinstance(key, str) and key not in cast(Tree, node):
-        cast(Tree, node)[key] = patch.value
-        return DocumentPatch(path, remove=True)
-    old = _find_child(node, key, patch)
-    node[key] = patch.value
-    return DocumentPatch(path, value=old)
 
 
 def _lost(patch: DocumentPatch) -> InputError:

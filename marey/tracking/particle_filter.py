@@ -140,11 +140,6 @@ class TrackingProblem:
         """Frames that were seen."""
         return len(self.views[0])
 
-    def detections(self, frame: int) -> FrameDetections:
-        """What one frame shows."""
-        pixels = np.concatenate([view.pixels[frame] for view in self.views])
-        return FrameDetections(pixels, np.concatenate([view.trust[frame] for view in self.views]))
-
     def positions(self, points: ContactPoints, roots: FloatArray, wxyz: FloatArray) -> FloatArray:
         """Points ``(N, ., 3)`` [m] of poses ``(N, J, 4)``."""
         return points.positions(*joint_frames(self.start.skeleton, roots, wxyz))
@@ -297,7 +292,9 @@ class ParticleFilter(ABC):
         for f in range(scene.num_frames):
             begin = perf_counter()
             # Move, weigh, judge
-            sight = scene.detections(f)
+            # What the frame shows
+            pixels = np.concatenate([view.pixels[f] for view in scene.views])
+            sight = FrameDetections(pixels, np.concatenate([view.trust[f] for view in scene.views]))
             moved, gains = walk.move(particles, sight, spread, rng)
             weighed, distance_px = likelihood.weigh(scene, sight, moved, gains)
             size, state = compute_effective_size(weighed.weights), likelihood.state(sight, distance_px)

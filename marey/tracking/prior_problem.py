@@ -281,10 +281,6 @@ class PriorProblem:
             accelerations,
         )  # fmt: skip
 
-    def put_on(self, skeleton: Skeleton) -> PriorProblem:
-        """Return the problem of another body."""
-        return replace(self, skeleton=skeleton, body=carry_points(self.tracker.model, skeleton, self.names))
-
     def loosen_floor(self, noise_m: float) -> PriorProblem:
         """Return the problem of a floor on which soles rest within another standard deviation."""
         seen, ratio = self.seen_points, self.tracker.floor_noise_m / noise_m
@@ -468,7 +464,8 @@ def solve_body(
     def objective(shape: FloatArray, tried: PriorState) -> tuple[PriorProblem, FloatArray, FloatArray, float]:
         whole, *ratios = np.exp(shape).tolist()
         body = stretch_body(usual, whole, {name: whole * r for name, r in zip(SEGMENTS, ratios, strict=True)})
-        here = problem.put_on(body)
+        # The problem of this body
+        here = replace(problem, skeleton=body, body=carry_points(problem.tracker.model, body, problem.names))
         blocks, slopes, costs = here.linearise(tried)
         cost = costs.sum() + (here.accelerate(tried) ** 2).sum() + (stiffness * shape**2).sum()
         return here, blocks, slopes, float(cost)

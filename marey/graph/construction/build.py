@@ -18,7 +18,7 @@ from marey.graph.algorithms import cluster_complete_linkage, largest_component, 
 from marey.graph.arrays import compose_planar, to_frame
 from marey.graph.construction.event_tables import EVENT_KINDS, event_table
 from marey.graph.construction.jobs import IsCancelled, run_clip_tasks
-from marey.graph.construction.layout import CompactParts, anchor_displacements, make_arrays, measure_foot_gaps
+from marey.graph.construction.layout import CompactParts, anchor_displacements, make_arrays
 from marey.graph.database.clips import NO_NEXT_PHASE, Database, Progress, gather_database, make_clip_tasks
 from marey.graph.database.compact import count_ways, cull_transitions, median_step_cost
 from marey.graph.database.events import PICKED_PREFIX
@@ -243,7 +243,11 @@ def assemble_graph(database: Database, settings: GraphSettings) -> MotionGraph:
     table, displacements = database.phases, anchor_displacements(database, ways)
     middle = np.lexsort((gap, group))[np.searchsorted(np.sort(group), np.arange(int(group.max()) + 1))]
     feet = to_frame(table.feet[middle], table.anchor[middle][:, None])
-    moved_m = measure_foot_gaps(displacements, feet, group[ways.source], group[after])
+    # How far the clips move a foot that is planted at both ends of an edge (E,) [m]; see `keep_planted_feet`
+    moved = np.linalg.norm(
+        (compose_planar(displacements[:, None], feet[group[after]]) - feet[group[ways.source]])[..., :2], axis=2
+    )
+    moved_m = np.nan_to_num(moved).max(axis=1)
     cost = cost + settings.foot_price * moved_m
     # Flights that land in other directions are no parallel edges
     flights = np.array([not planted for planted in database.classes])[database.phases.kind[ways.source]]

@@ -239,7 +239,21 @@ def pack_tensors(tensors: Mapping[str, NDArray[Any]]) -> tuple[Tensors, dict[str
     for name, array in tensors.items():
         if name == LEFT_OUT:
             continue
-        stored = _encode_array(name, array)
+        if name == ROTATIONS:
+            # Rotation vectors fit into two bytes, and their differences wrap around with them; time runs fastest
+            steps = np.rint(SO3(array).log() / ROTATION_STEP).astype(np.int16)
+            stored = np.diff(steps, axis=0, prepend=np.int16(0)).transpose(1, 2, 0)
+        elif name == POSITIONS:
+            stored = np.diff(np.rint(array / POSITION_STEP_M).astype(np.int32), axis=0, prepend=np.int32(0)).T
+        elif array.dtype.kind == "i":
+            stored = np.diff(array.astype(np.int32), axis=0, prepend=np.int32(0))
+        elif name in HALF_FLOATS:
+            bits = array.astype(np.float16).view(np.uint16).astype(np.uint32) + (1 << (DROPPED_BITS - 1))
+            stored = (bits >> DROPPED_BITS << DROPPED_BITS).astype(np.uint16).view(np.float16)
+        elif array.dtype.kind == "f" and not name.startswith(EXACT_FLOATS):
+            stored = array.astype(np.float32)
+        else:
+            stored = array
         # Bytes of one significance stand together, so that the high ones are nearly constant
         planes = np.ascontiguousarray(stored).view(np.uint8).reshape(-1, stored.itemsize).T
         packed[name] = np.frombuffer(lzma.compress(planes.tobytes(), lzma.FORMAT_ALONE, preset=9), np.uint8)
@@ -267,34 +281,14 @@ def unpack_tensors(packed: Mapping[str, NDArray[Any]], kinds: Mapping[str, Any])
             raise InputError(f"'{name}' does not have the {size} numbers that it announces")
         rows = np.frombuffer(planes, np.uint8).reshape(dtype.itemsize, size).T
         stored = np.ascontiguousarray(rows).view(dtype).reshape([int(n) for n in shape])
-        tensors[name] = _decode_array(name, stored)
+        if name == ROTATIONS:
+            steps = np.cumsum(stored.transpose(2, 0, 1), axis=0, dtype=np.int16)
+            tensors[name] = SO3.exp(steps * ROTATION_STEP).wxyz
+        elif name == POSITIONS:
+            tensors[name] = np.cumsum(stored.T, axis=0, dtype=np.int32) * POSITION_STEP_M
+        elif stored.dtype.kind == "i":
+            tensors[name] = np.cumsum(stored, axis=0, dtype=np.int32)
+        else:
+            tensors[name] = stored.astype(np.float64) if stored.dtype.kind == "f" else stored
     tensors[LEFT_OUT] = np.zeros((len(tensors[POSITIONS]), 1))
     return tensors
-
-
-def _encode_array(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    if name == ROTATIONS:
-        # Rotation vectors fit into two bytes, and their differences wrap around with them; time runs fastest
-        steps = np.rint(SO3(array).log() / ROTATION_STEP).astype(np.int16)
-        return np.diff(steps, axis=0, prepend=np.int16(0)).transpose(1, 2, 0)
-    if name == POSITIONS:
-        return np.diff(np.rint(array / POSITION_STEP_M).astype(np.int32), axis=0, prepend=np.int32(0)).T
-    if array.dtype.kind == "i":
-        return np.diff(array.astype(np.int32), axis=0, prepend=np.int32(0))
-    if name in HALF_FLOATS:
-        bits = array.astype(np.float16).view(np.uint16).astype(np.uint32) + (1 << (DROPPED_BITS - 1))
-        return (bits >> DROPPED_BITS << DROPPED_BITS).astype(np.uint16).view(np.float16)
-    if array.dtype.kind == "f" and not name.startswith(EXACT_FLOATS):
-        return array.astype(np.float32)
-    return array
-
-
-def _decode_array(name: str, stored: NDArray[Any]) -> NDArray[Any]:
-    if name == ROTATIONS:
-        steps = np.cumsum(stored.transpose(2, 0, 1), axis=0, dtype=np.int16)
-        return SO3.exp(steps * ROTATION_STEP).wxyz
-    if name == POSITIONS:
-        return np.cumsum(stored.T, axis=0, dtype=np.int32) * POSITION_STEP_M
-    if stored.dtype.kind == "i":
-        return np.cumsum(stored, axis=0, dtype=np.int32)
-    return stored.astype(np.float64) if stored.dtype.kind == "f" else stored

@@ -79,12 +79,6 @@ def keep_planted_feet(delta: FloatArray, feet: FloatArray, source: IntArray, tar
     return kept
 
 
-def measure_foot_gaps(delta: FloatArray, feet: FloatArray, source: IntArray, target: IntArray) -> FloatArray:
-    """How far ``(E,)`` [m] the clips move a foot that is planted at both ends of an edge; see `keep_planted_feet`."""
-    moved = np.linalg.norm((compose_planar(delta[:, None], feet[target]) - feet[source])[..., :2], axis=2)
-    return np.nan_to_num(moved).max(axis=1)
-
-
 def make_arrays(parts: CompactParts, settings: GraphSettings) -> GraphArrays:
     """Arrays of the compact graph."""
     database, ways, kept = parts.database, parts.ways, parts.kept

@@ -97,7 +97,14 @@ def _split_rests(
     pieces, rest = list[ContactPhase](), phase
     first = phase.start + MIN_HOLD_FRAMES * _has_event(phase)
     last = phase.stop - MIN_HOLD_FRAMES * any(_has_event(after) for after in following)
-    for begin, end in calm.rest_ranges(first, last):
+    # Frames in which the body rests, a range of each slow stretch; from its calmest on if it never quite does
+    rests: list[tuple[int, int]] = []
+    for a, b in find_runs(calm.slow[first:last]):
+        unrest = calm.unrest[first + a : first + b]
+        calmest = int(np.argmin(unrest))
+        still, moving = max(find_runs(unrest < 1.0), key=lambda run: run[1] - run[0], default=(calmest, b - a))
+        rests.append((first + a + still, first + a + moving))
+    for begin, end in rests:
         # A rest at the very start of the clip begins with the phase
         is_opening = is_first and begin - phase.start < MIN_SPLIT_FRAMES and not pieces and not _has_event(phase)
         begin = phase.start if is_opening else max(begin, rest.start + MIN_SPLIT_FRAMES)
@@ -143,16 +150,6 @@ class _RestMeasure:
             for name in (f"{side}_{part}" for side in SIDES for part in PARTS):
                 slow &= motion.contacts.track(name) if name in motion.contacts.names else True
         return cls(slow, np.maximum(speed / REST_MPS, rate / REST_RADPS))
-
-    def rest_ranges(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """Frames in which the body rests, a range of each slow stretch; from its calmest on if it never quite does."""
-        found: list[tuple[int, int]] = []
-        for a, b in find_runs(self.slow[start:stop]):
-            unrest = self.unrest[start + a : start + b]
-            calmest = int(np.argmin(unrest))
-            first, last = max(find_runs(unrest < 1.0), key=lambda run: run[1] - run[0], default=(calmest, b - a))
-            found.append((start + a + first, start + a + last))
-        return found
 
 
 def calibration_range(motion: Motion, span: float = 0.85) -> tuple[int, int]:

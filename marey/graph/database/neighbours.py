@@ -49,19 +49,6 @@ class LowPlaces(NamedTuple):
     num_like: int  # pairs within the limits, low or not
 
 
-def make_tiles(group: PoseGroup, coordinates: FloatArray) -> PoseTiles:
-    """Cut a group where its poses do not follow one another, and every ``TILE_POSES`` poses."""
-    is_new = np.ones(len(group.pose), dtype=bool)
-    is_new[1:] = (np.diff(group.pose) != 1) | (np.diff(group.clip) != 0) | (np.diff(group.behaviour) != 0)
-    first = np.flatnonzero(is_new)
-    since = np.arange(len(is_new)) - np.repeat(first, np.diff(first, append=len(is_new)))
-    start = np.flatnonzero(since % TILE_POSES == 0)
-    low, high = (take.reduceat(coordinates, start, axis=0) for take in (np.minimum, np.maximum))
-    wide = np.arange(0, len(start), WIDE_TILES)
-    wide_low, wide_high = np.minimum.reduceat(low, wide, axis=0), np.maximum.reduceat(high, wide, axis=0)
-    return PoseTiles(np.append(start, len(is_new)), group.behaviour[start], low, high, wide_low, wide_high)
-
-
 def measure_rounding(metric: PoseMetric) -> float:
     """What squared distances of coordinates may be off."""
     return ROUNDING * float((metric.coordinates**2).sum(axis=1).max(initial=1.0))
@@ -80,7 +67,16 @@ def find_low_pairs(metric: PoseMetric, group: PoseGroup, apart: int, limits: Flo
         limits: by the behaviours of both ``(B, B)``; pairs of behaviours without one are not looked for.
     """
     coordinates = metric.coordinates[group.pose]
-    tiles = make_tiles(group, coordinates)
+    # Cut the group where its poses do not follow one another, and every `TILE_POSES` poses
+    is_new = np.ones(len(group.pose), dtype=bool)
+    is_new[1:] = (np.diff(group.pose) != 1) | (np.diff(group.clip) != 0) | (np.diff(group.behaviour) != 0)
+    first = np.flatnonzero(is_new)
+    since = np.arange(len(is_new)) - np.repeat(first, np.diff(first, append=len(is_new)))
+    start = np.flatnonzero(since % TILE_POSES == 0)
+    lows, highs = (take.reduceat(coordinates, start, axis=0) for take in (np.minimum, np.maximum))
+    wide = np.arange(0, len(start), WIDE_TILES)
+    wide_low, wide_high = np.minimum.reduceat(lows, wide, axis=0), np.maximum.reduceat(highs, wide, axis=0)
+    tiles = PoseTiles(np.append(start, len(is_new)), group.behaviour[start], lows, highs, wide_low, wide_high)
     margin = measure_rounding(metric)
     found, num_like = list[tuple[IntArray, IntArray, FloatArray]](), 0
     for block in split_blocks(len(tiles.behaviour), BLOCK_TILES):

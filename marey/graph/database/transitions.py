@@ -103,9 +103,17 @@ def find_transitions(database: Database, settings: GraphSettings, metric: PoseMe
         least = min((_least_distance(metric, group, apart) for group in groups), default=np.inf)
         what = f"no two poses are nearer than {threshold:.3g}; the nearest are {least:.3g} apart"
         raise InputError(what, "Raise `density` or `cross`, or add clips")
-    source, alike, near = _concatenate_pairs(
-        [(source, alike, near), _shorten_stands(database, metric, threshold, apart)]
-    )
+    # Pairs of the first pose of each stand and all like it from `apart` poses on: a stand lasts as long as needed.
+    # Clips begin and end with stands of some length, which is chance; a way that comes to rest in one shows its end
+    # only.
+    table = database.phases
+    pairs = list[PosePairs]()
+    for phase in np.flatnonzero(database.has_stand):
+        later: IntArray = np.arange(int(table.start[phase]) + apart, int(table.stop[phase]) - 1)
+        D = metric.between(table.start[[phase]], later)[0]
+        like = np.flatnonzero(STILL_SHARE * threshold > D)
+        pairs.append((np.full(len(like), table.start[phase]), later[like], D[like]))
+    source, alike, near = _concatenate_pairs([(source, alike, near), _concatenate_pairs(pairs)])
     return Transitions(source, alike + 1, metric.exact(source, alike, near), threshold, num_like)
 
 
@@ -137,21 +145,6 @@ def _least_distance(metric: PoseMetric, group: PoseGroup, apart: int) -> float:
         D[is_near & (group.clip[rows, None] == group.clip)] = np.inf
         least = min(least, float(D.min()))
     return least
-
-
-def _shorten_stands(database: Database, metric: PoseMetric, threshold: float, apart: int) -> PosePairs:
-    """Pairs of the first pose of each stand and all like it from ``apart`` poses on: a stand lasts as long as needed.
-
-    Clips begin and end with stands of some length, which is chance; a way that comes to rest in one shows its end only.
-    """
-    table = database.phases
-    pairs = list[PosePairs]()
-    for phase in np.flatnonzero(database.has_stand):
-        later: IntArray = np.arange(int(table.start[phase]) + apart, int(table.stop[phase]) - 1)
-        D = metric.between(table.start[[phase]], later)[0]
-        near = np.flatnonzero(STILL_SHARE * threshold > D)
-        pairs.append((np.full(len(near), table.start[phase]), later[near], D[near]))
-    return _concatenate_pairs(pairs)
 
 
 def pose_behaviours(database: Database) -> IntArray:

@@ -119,36 +119,30 @@ def spread_discontinuities(track: PoseTrack, cuts: Sequence[Discontinuity], fixe
         # The way over the ground takes as long as its speed asks for; height and joints carry soles, and take as long
         # together as a joint needs
         for is_level, longest in ((True, cut.ramp_s), (False, RAMP_S)):
-            place, slope = _share_jump(track.times, is_held, cut.knot, fixed, longest)
+            # Share (K,) of a jump of place, and of a jump of speed [s], that every pose gets
+            here = track.times[cut.knot]
+            away, ahead = track.times - here, np.arange(len(track.times)) >= cut.knot
+            # Time before and after the cut in which poses may change: to the next fixed time and the next flight
+            marks = fixed - here
+            is_fixed = bool(len(marks)) and float(np.abs(marks).min()) < 1e-6
+            before = min(longest, -float(marks[marks < -1e-6].max(initial=-longest)))
+            after = 0.0 if is_fixed else min(longest, float(marks[marks > 1e-6].min(initial=longest)))
+            landed, leaves = np.flatnonzero(is_held[: cut.knot]) + 1, np.flatnonzero(is_held[cut.knot :]) + cut.knot
+            ground_before = min(before, here - float(track.times[landed[-1]])) if len(landed) else before
+            ground_after = min(after, float(track.times[leaves[0]]) - here) if len(leaves) else after
+            before, after = (ground_before, ground_after) if ground_before + ground_after > 0.0 else (before, after)
+            share = before / max(before + after, 1e-12)
+            place, slope = np.zeros_like(away), np.zeros_like(away)
+            for side, reach, part in ((~ahead, before, share), (ahead, after, share - 1.0)):
+                if reach > 0.0:
+                    u = np.clip(np.abs(away[side]) / reach, 0.0, 1.0)
+                    place[side] = part * fade_out(u)
+                    slope[side] = part * np.sign(away[side]) * reach * velocity_ramp(u)
             mask = np.array([1.0, 0.0, 1.0]) if is_level else np.array([0.0, 1.0, 0.0])
             roots += mask * (place[:, None] * cut.shift + slope[:, None] * cut.pace)
         near = np.flatnonzero((place != 0.0) | (slope != 0.0))
         turns[near] += place[near, None, None] * cut.turn + slope[near, None, None] * cut.spin
     return replace(track, roots=roots, wxyz=(SO3(track.wxyz) @ SO3.exp(turns)).wxyz)
-
-
-def _share_jump(
-    times: FloatArray, is_held: BoolArray, knot: int, fixed: FloatArray, longest: float
-) -> tuple[FloatArray, FloatArray]:
-    """Share ``(K,)`` of a jump of place, and of a jump of speed [s], that every pose gets."""
-    away, ahead, here = times - times[knot], np.arange(len(times)) >= knot, times[knot]
-    # Time before and after the cut in which poses may change: to the next fixed time and the next flight
-    marks = fixed - here
-    is_fixed = bool(len(marks)) and float(np.abs(marks).min()) < 1e-6
-    before = min(longest, -float(marks[marks < -1e-6].max(initial=-longest)))
-    after = 0.0 if is_fixed else min(longest, float(marks[marks > 1e-6].min(initial=longest)))
-    landed, leaves = np.flatnonzero(is_held[:knot]) + 1, np.flatnonzero(is_held[knot:]) + knot
-    ground_before = min(before, here - float(times[landed[-1]])) if len(landed) else before
-    ground_after = min(after, float(times[leaves[0]]) - here) if len(leaves) else after
-    before, after = (ground_before, ground_after) if ground_before + ground_after > 0.0 else (before, after)
-    share = before / max(before + after, 1e-12)
-    place, slope = np.zeros_like(away), np.zeros_like(away)
-    for side, reach, part in ((~ahead, before, share), (ahead, after, share - 1.0)):
-        if reach > 0.0:
-            u = np.clip(np.abs(away[side]) / reach, 0.0, 1.0)
-            place[side] = part * fade_out(u)
-            slope[side] = part * np.sign(away[side]) * reach * velocity_ramp(u)
-    return place, slope
 
 
 def fade_out(u: FloatArray) -> FloatArray:

@@ -423,7 +423,30 @@ def _interpret_header(head: bytes, character: int) -> BvhTree:
     header.parents = [max(parent - a, -1) for parent in header.parents[a:b]]
     header.end_sites = [(joint - a, tip) for joint, tip in header.end_sites if a <= joint < b]
     layout = ChannelMap.from_names(header.channels)
-    names, warnings = _make_names_unique(header.names)
+    # Give each joint a name of its own, with warnings that say what was changed
+    taken, seen = set(header.names), set[str]()
+    counters: dict[str, int] = {}
+    names: list[str] = []
+    changes: list[str] = []
+    for index, name in enumerate(header.names):
+        new = name
+        if not name or name in seen:
+            # The stem and the next number that is free
+            stem = name or "joint"
+            number = counters.get(stem, 1) + 1
+            while f"{stem}_{number}" in taken:
+                number += 1
+            counters[stem] = number
+            new = f"{stem}_{number}"
+        if new != name:
+            changes.append(f"joint {index} '{make_printable(name)}' is now '{make_printable(new)}'")
+        taken.add(new)
+        seen.add(new)
+        names.append(new)
+    warnings: list[str] = []
+    if changes:
+        shown = "; ".join(changes[:4]) + (f"; and {len(changes) - 4} more" if len(changes) > 4 else "")
+        warnings = [f"joints without a name of their own were renamed: {shown}"]
     # A joint's tip is its first end site, for a dict keeps the last of equal keys
     draft = SkeletonDraft("bvh", names, header.parents, list(header.offsets), dict(list(reversed(header.end_sites))))
     raw = draft.build()
@@ -442,30 +465,3 @@ def _interpret_header(head: bytes, character: int) -> BvhTree:
     return BvhTree(
         tuple(header.names), layout, whole, a, columns, scales, sites, raw, profile, unit, tuple(warnings), notes
     )
-
-
-def _make_names_unique(names: list[str]) -> tuple[list[str], list[str]]:
-    """Give each joint a name of its own; returns the names and warnings that say what was changed."""
-    taken, seen = set(names), set[str]()
-    counters: dict[str, int] = {}
-    result: list[str] = []
-    changes: list[str] = []
-    for index, name in enumerate(names):
-        new = name
-        if not name or name in seen:
-            # The stem and the next number that is free
-            stem = name or "joint"
-            number = counters.get(stem, 1) + 1
-            while f"{stem}_{number}" in taken:
-                number += 1
-            counters[stem] = number
-            new = f"{stem}_{number}"
-        if new != name:
-            changes.append(f"joint {index} '{make_printable(name)}' is now '{make_printable(new)}'")
-        taken.add(new)
-        seen.add(new)
-        result.append(new)
-    if not changes:
-        return result, []
-    shown = "; ".join(changes[:4]) + (f"; and {len(changes) - 4} more" if len(changes) > 4 else "")
-    return result, [f"joints without a name of their own were renamed: {shown}"]

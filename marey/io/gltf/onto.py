@@ -70,19 +70,6 @@ class _NodeWorld:
         """Return the linear part ``(F, 3, 3)``."""
         return self.turn.matrix() * self.scale if self.linear is None else self.linear
 
-    def find_local(self, turn: SO3, frame: FloatArray, place: FloatArray) -> tuple[SO3, FloatArray, FloatArray]:
-        """Rotation ``(F,)``, scale ``(3,)`` and place ``(F, 3)`` below this node of a child at ``turn @ frame``."""
-        even = _even_scale(frame)
-        if self.linear is None and even is not None:
-            to_parent = self.turn.inverse()
-            local = to_parent @ (turn @ rotation_part(frame[None]))
-            return local, np.full(3, even / self.scale), to_parent @ ((place - self.place) / self.scale)
-        inverse = np.linalg.inv(self.matrix())
-        linear = inverse @ (turn.matrix() @ frame)
-        local = rotation_part(linear)
-        scale = np.einsum("ab,ab->b", local.matrix()[0], linear[0])
-        return local, scale, (inverse @ (place - self.place)[..., None])[..., 0]
-
     def add_local(self, turn: SO3, scale: FloatArray, place: FloatArray) -> _NodeWorld:
         """Return the world of a child from its local rotation, scale and place."""
         even = _even_scale(np.diag(scale))
@@ -189,7 +176,20 @@ def _node_tracks(rig: CharacterRig, motion: Motion, *, on_bone: bool) -> Iterato
         above = _find_world(rig, int(rig.tree.parents[node]), worlds)
         # G to the file's axes on both sides: Q^-1 (R G) = (Q^-1 R) G
         there = to_file @ ((place - rig.shift) / rig.scale)
-        local, scale, local_place = above.find_local(to_file @ turn, frame / rig.scale, there)
+        # Rotation (F,), scale (3,) and place (F, 3) below the node above
+        turned, shape = to_file @ turn, frame / rig.scale
+        even = _even_scale(shape)
+        if above.linear is None and even is not None:
+            to_parent = above.turn.inverse()
+            local = to_parent @ (turned @ rotation_part(shape[None]))
+            scale = np.full(3, even / above.scale)
+            local_place = to_parent @ ((there - above.place) / above.scale)
+        else:
+            inverse = np.linalg.inv(above.matrix())
+            linear = inverse @ (turned.matrix() @ shape)
+            local = rotation_part(linear)
+            scale = np.einsum("ab,ab->b", local.matrix()[0], linear[0])
+            local_place = (inverse @ (there - above.place)[..., None])[..., 0]
         # The node's own scale and place need no key
         own_turn_scale, own_place = rig.tree.rest(node)
         own = np.linalg.norm(own_turn_scale[0], axis=0)

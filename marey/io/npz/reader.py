@@ -210,33 +210,6 @@ _IDLE: Final = tuple(
 )  # fmt: skip
 
 
-def find_coordinates(archive: NpzArchive) -> tuple[str, ...] | None:
-    """Names of the coordinates of an archive, without ``q_``; nothing where it holds no coordinates.
-
-    Raises:
-        FormatError: it holds coordinates, but of a body that is not known here.
-    """
-    if "qpos" in archive and "q_pelvis_tx" not in archive:
-        what = "'qpos' holds joint coordinates without the body they belong to: no lengths, no axes"
-        raise format_error(
-            archive.path, what, "Export positions or rotations of the joints (BVH, GLB) from the simulator."
-        )
-    found = tuple(name[2:] for name in archive.names if name.startswith("q_"))
-    if not found:
-        return None
-    known = {*_SLIDES, *_IDLE, *(name for joint in _human_joints() for name, _ in joint[3])}
-    strange = [name for name in found if name not in known]
-    missing = [name for name in ("hip_flexion_r", "knee_angle_r", "arm_flex_r", "elbow_flex_r") if name not in found]
-    if strange or missing:
-        shown = ", ".join(name[:40] for name in (strange or missing)[:NAMED])
-        how = f"such as {shown}" if strange else f"without {shown}"
-        what = f"MuJoCo coordinates {how}: a robot or a body whose lengths and axes are not in the file"
-        raise format_error(
-            archive.path, what, "Only LocoMuJoCo's humanoid is known. Export the joints' positions instead."
-        )
-    return found
-
-
 def read_coordinates(archive: NpzArchive, names: tuple[str, ...], *, rate_hz: float | None = None) -> Motion:
     """Read the coordinates of LocoMuJoCo's humanoid as a motion.
 
@@ -350,8 +323,28 @@ def read_npz(path: AnyPath, *, rate_hz: float | None = None, unit: str | None = 
             return read_kimodo(archive, rate_hz=rate_hz)
         if names is not None:
             return read_smpl(archive, names, rate_hz=rate_hz)
-        coordinates = find_coordinates(archive)
-        if coordinates is not None:
+        # Names of the coordinates of LocoMuJoCo's humanoid, without `q_`
+        if "qpos" in archive and "q_pelvis_tx" not in archive:
+            what = "'qpos' holds joint coordinates without the body they belong to: no lengths, no axes"
+            raise format_error(
+                archive.path, what, "Export positions or rotations of the joints (BVH, GLB) from the simulator."
+            )
+        coordinates = tuple(name[2:] for name in archive.names if name.startswith("q_"))
+        if coordinates:
+            known = {*_SLIDES, *_IDLE, *(name for joint in _human_joints() for name, _ in joint[3])}
+            strange = [name for name in coordinates if name not in known]
+            missing = [
+                name
+                for name in ("hip_flexion_r", "knee_angle_r", "arm_flex_r", "elbow_flex_r")
+                if name not in coordinates
+            ]
+            if strange or missing:
+                shown = ", ".join(name[:40] for name in (strange or missing)[:NAMED])
+                how = f"such as {shown}" if strange else f"without {shown}"
+                what = f"MuJoCo coordinates {how}: a robot or a body whose lengths and axes are not in the file"
+                raise format_error(
+                    archive.path, what, "Only LocoMuJoCo's humanoid is known. Export the joints' positions instead."
+                )
             return read_coordinates(archive, coordinates, rate_hz=rate_hz)
         raise format_error(
             path,

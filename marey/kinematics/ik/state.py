@@ -286,34 +286,6 @@ def has_springs(prior: PosePrior) -> bool:
     return is_any
 
 
-@kernel
-def evaluate_prior(prior: PosePrior, state: IKState) -> float:
-    r"""Write the half gradient ``(J + 1, 3)`` of the pose prior in world axes and return its objective.
-
-    .. math:: \sum_j s_j \|\rho_j\|^2, \qquad \rho_j = \log(\bar r_j^{-1} r_j), \qquad
-              \tfrac12 \nabla_j = s_j R_{world,j}\,\rho_j
-
-    since :math:`J_r^{-T}(\rho)\,\rho = \rho`.
-    """
-    root, wxyz, world, pulls = state.root, state.wxyz, state.world, state.pulls
-    total, joints = 0.0, wxyz.shape[0]
-    for j in range(joints):
-        s = prior.stiffness[j]
-        if s == 0.0:
-            pulls[j] = 0.0
-            continue
-        r, q = prior.reference[j], wxyz[j]
-        w, x, y, z = product(r[0], -r[1], -r[2], -r[3], q[0], q[1], q[2], q[3])
-        x, y, z = logarithm(w, x, y, z)
-        total += s * (x * x + y * y + z * z)
-        pulls[j, 0], pulls[j, 1], pulls[j, 2] = rotate(quaternion_at(world, j), (s * x, s * y, s * z))
-    for c in range(3):
-        away = root[c] - prior.reference_root[c]
-        pulls[joints, c] = prior.stiffness[joints] * away
-        total += prior.stiffness[joints] * away * away
-    return total
-
-
 @inline_kernel
 def linearise(layout: IKLayout, goals: Goals, state: IKState, rows: LinearRows) -> None:
     r"""Write how blocks move: C ``(B, 3, 3)`` with the root, :math:`A - C [l]_\times` ``(N, 3, 3)`` with turns."""
@@ -401,7 +373,24 @@ def evaluate_parts(layout: IKLayout, goals: Goals, state: IKState) -> tuple[floa
     forward_kinematics(layout.tree, state.root, state.wxyz, state.positions, state.world)
     cost, bent = evaluate_residuals(layout, goals, state), 0.0
     if has_springs(layout.springs):
-        bent = evaluate_prior(layout.springs, state)
+        # The pose prior, sum_j s_j |rho_j|^2 with rho_j = log(r0_j^-1 r_j), and its half gradient (J + 1, 3) in world
+        # axes, s_j R_world,j rho_j, since J_r^-T(rho) rho = rho
+        root, wxyz, world, pulls = state.root, state.wxyz, state.world, state.pulls
+        bent, joints = 0.0, wxyz.shape[0]
+        for j in range(joints):
+            s = layout.springs.stiffness[j]
+            if s == 0.0:
+                pulls[j] = 0.0
+                continue
+            r, q = layout.springs.reference[j], wxyz[j]
+            w, x, y, z = product(r[0], -r[1], -r[2], -r[3], q[0], q[1], q[2], q[3])
+            x, y, z = logarithm(w, x, y, z)
+            bent += s * (x * x + y * y + z * z)
+            pulls[j, 0], pulls[j, 1], pulls[j, 2] = rotate(quaternion_at(world, j), (s * x, s * y, s * z))
+        for c in range(3):
+            away = root[c] - layout.springs.reference_root[c]
+            pulls[joints, c] = layout.springs.stiffness[joints] * away
+            bent += layout.springs.stiffness[joints] * away * away
     return cost + bent, bent
 
 

@@ -133,17 +133,6 @@ def check_cones(
 
 
 @kernel
-def nearest_on_arc(d: Vector, a: Vector, b: Vector) -> Vector:
-    """Nearest point of the short great arc from ``a`` to ``b`` to the direction ``d``."""
-    n = unit(cross(a, b))
-    k = dot(n, d)
-    p = unit((d[0] - k * n[0], d[1] - k * n[1], d[2] - k * n[2]))
-    if dot(cross(a, p), n) >= 0.0 and dot(cross(p, b), n) >= 0.0:
-        return p
-    return a if dot(d, a) >= dot(d, b) else b
-
-
-@kernel
 def is_in_polygon(d: Vector, corners: FloatArray, count: int, inner: Vector) -> bool:
     r"""Whether a direction lies in a spherical polygon all of whose points are seen from ``inner``.
 
@@ -164,19 +153,16 @@ def nearest_in_polygon(d: Vector, corners: FloatArray, count: int, inner: Vector
         return d
     best, found = -2.0, d
     for i in range(count):
-        p = nearest_on_arc(d, row3(corners, i), row3(corners, (i + 1) % count))
+        # Nearest point of the short great arc from corner a to corner b
+        a, b = row3(corners, i), row3(corners, (i + 1) % count)
+        n = unit(cross(a, b))
+        k = dot(n, d)
+        p = unit((d[0] - k * n[0], d[1] - k * n[1], d[2] - k * n[2]))
+        if not (dot(cross(a, p), n) >= 0.0 and dot(cross(p, b), n) >= 0.0):
+            p = a if dot(d, a) >= dot(d, b) else b
         if dot(p, d) > best:
             best, found = dot(p, d), p
     return found
-
-
-@kernel
-def shortest_swing(d: Vector) -> Quaternion:
-    """Shortest rotation that turns x into the unit vector ``d``."""
-    if d[0] < -1.0 + 1e-15:
-        return 0.0, 0.0, 0.0, 1.0
-    w = np.sqrt(0.5 * (1.0 + d[0]))
-    return w, 0.0, -0.5 * d[2] / w, 0.5 * d[1] / w
 
 
 @kernel
@@ -223,7 +209,13 @@ def check_reach_cones(
             g = unrotate(q, scale3(away, side))
             g = ((at - t) * slope[0], (at - t) * slope[1] - g[2], (at - t) * slope[2] + g[1])  # plus x cross g
             g = rotate(frame, g)
-            q = multiply(shortest_swing(p), exp((t, 0.0, 0.0)))
+            # Shortest rotation that turns x into the unit vector p
+            if p[0] < -1.0 + 1e-15:
+                swung = 0.0, 0.0, 0.0, 1.0
+            else:
+                w = np.sqrt(0.5 * (1.0 + p[0]))
+                swung = w, 0.0, -0.5 * p[2] / w, 0.5 * p[1] / w
+            q = multiply(swung, exp((t, 0.0, 0.0)))
             write_rotation(out[f, j], multiply(centre, multiply(frame, multiply(q, conjugate(frame)))))
             violation[f, j] = np.sqrt(away * away + (at - t) ** 2)
             put3(gradient[f], j, g)

@@ -40,7 +40,7 @@ from marey.kinematics.limits.contract import Arrays, JointLimits, LimitCheck, co
 from marey.kinematics.limits.distance_field import find_nearest_points
 from marey.lie import SO3
 from marey.motion import Motion
-from marey.skeleton import NO_PARENT, ROLES, RoleMap, Skeleton, assess_anatomy, role_map, t_pose
+from marey.skeleton import NO_PARENT, ROLES, Skeleton, assess_anatomy, role_map, t_pose
 from marey.skeleton.body import is_drawn_as_person
 
 REGION_MARGIN_RAD: Final = 0.05  # [rad] what a solver may leave of a coupling that captures only sample
@@ -123,7 +123,24 @@ class AnatomicalLimits(JointLimits):
             for page in np.unique(tables.pages).tolist():
                 rows = np.flatnonzero(tables.pages == page)
                 points = np.concatenate([tables.signs[m] * seen[:, tables.axes[m]] for m in rows])
-                _add_points(tables, page, points, distances)
+                # Lower the distances of the region so that the points (N, 3) are inside
+                place, *shape = (int(n) for n in tables.grids[page])
+                origin, spacing = tables.origins[page], tables.spacings[page]
+                end = origin + spacing * (np.array(shape) - 1)
+                is_axis = np.array(shape) > 1
+                inside = np.clip(points, origin, end)[:, is_axis]
+                # Samples a quarter of a cell apart tell as much as all
+                step: FloatArray = 0.25 * spacing[is_axis]
+                cells: FloatArray = np.round(inside / step)
+                inside = np.unique(cells, axis=0) * step
+                nodes = np.indices(tuple(shape)).reshape(3, -1).T
+                away = find_nearest_points(inside, (origin + spacing * nodes)[:, is_axis])[0]
+                # Between nodes a distance reads at most half a diagonal too much, and samples were moved by an eighth
+                # of a cell
+                radius = 0.75 * float(np.linalg.norm(spacing[is_axis]))
+                grown = np.floor((away - radius) / STEP_RAD) * STEP_RAD
+                span = slice(place, place + len(nodes))
+                distances[span] = np.minimum(distances[span], np.maximum(grown, -127 * STEP_RAD))
             low, high = np.minimum(tables.low, seen.min(axis=0)), np.maximum(tables.high, seen.max(axis=0))
             # Poses of a clip are exemplars too: those of one cell are within reach of each other
             parts: list[NDArray[Any]] = []
@@ -318,26 +335,6 @@ def _freeze_tables(tables: AnatomicalTables) -> AnatomicalTables:
     return AnatomicalTables(*arrays)
 
 
-def _add_points(tables: AnatomicalTables, page: int, points: FloatArray, distances: NDArray[np.float32]) -> None:
-    """Lower the distances of one region so that points ``(N, 3)`` are inside."""
-    place, *shape = (int(n) for n in tables.grids[page])
-    origin, spacing = tables.origins[page], tables.spacings[page]
-    last = origin + spacing * (np.array(shape) - 1)
-    is_axis = np.array(shape) > 1
-    inside = np.clip(points, origin, last)[:, is_axis]
-    # Samples a quarter of a cell apart tell as much as all
-    step: FloatArray = 0.25 * spacing[is_axis]
-    cells: FloatArray = np.round(inside / step)
-    inside = np.unique(cells, axis=0) * step
-    nodes = np.indices(tuple(shape)).reshape(3, -1).T
-    away = find_nearest_points(inside, (origin + spacing * nodes)[:, is_axis])[0]
-    # Between nodes a distance reads at most half a diagonal too much, and samples were moved by an eighth of a cell
-    radius = 0.75 * float(np.linalg.norm(spacing[is_axis]))
-    grown = np.floor((away - radius) / STEP_RAD) * STEP_RAD
-    span = slice(place, place + len(nodes))
-    distances[span] = np.minimum(distances[span], np.maximum(grown, -127 * STEP_RAD))
-
-
 @lru_cache(maxsize=64)
 def _find_charts(skeleton: Skeleton) -> tuple[_JointChart, ...]:
     """Charts of all joints that have limits, in the order in which they are bounded.
@@ -359,7 +356,28 @@ def _find_charts(skeleton: Skeleton) -> tuple[_JointChart, ...]:
     rest = t_pose(skeleton, roles)
     W = rest.joint_rotations()
     named = {roles[role]: role for role in roles}
-    between = _find_joints_between(skeleton, roles)
+    # Parts of joints without a role that lie between two that have one
+    between: dict[int, JointPart] = {}
+    for joint, role in named.items():
+        part = role.removeprefix("left_").removeprefix("right_")
+        if part == "pelvis":
+            # What lies above it carries the whole body
+            continue
+        j = int(skeleton.parents[joint])
+        while j != NO_PARENT and j not in named:
+            if part in ("hip", "collar") or (part == "shoulder" and role.replace("shoulder", "collar") in roles):
+                between[j] = _still(PARTS["hip" if part == "hip" else "collar"], STUB_RAD, STUB_RAD)
+            elif part in TRUNK:
+                between[j] = PARTS[part]
+            else:
+                between[j] = _still(PARTS[part], TWIST_BONE_RAD, 0.5 * np.pi)
+            j = int(skeleton.parents[j])
+        if j == NO_PARENT:
+            # Nothing above has a role: these joints carry the whole body
+            j = int(skeleton.parents[joint])
+            while j != NO_PARENT and j not in named:
+                between.pop(j, None)
+                j = int(skeleton.parents[j])
     charts: list[_JointChart] = []
     for j in range(skeleton.num_joints):
         parent, role = int(skeleton.parents[j]), named.get(j, "")
@@ -386,33 +404,6 @@ def _side_of(skeleton: Skeleton, named: Mapping[int, str], joint: int) -> str:
             return named[j]
         below += [int(k) for k in skeleton.children(j)]
     return ""
-
-
-def _find_joints_between(skeleton: Skeleton, roles: RoleMap) -> dict[int, JointPart]:
-    """Parts of joints without a role that lie between two that have one."""
-    found: dict[int, JointPart] = {}
-    named = {roles[role]: role for role in roles}
-    for joint, role in named.items():
-        part = role.removeprefix("left_").removeprefix("right_")
-        if part == "pelvis":
-            # What lies above it carries the whole body
-            continue
-        j = int(skeleton.parents[joint])
-        while j != NO_PARENT and j not in named:
-            if part in ("hip", "collar") or (part == "shoulder" and role.replace("shoulder", "collar") in roles):
-                found[j] = _still(PARTS["hip" if part == "hip" else "collar"], STUB_RAD, STUB_RAD)
-            elif part in TRUNK:
-                found[j] = PARTS[part]
-            else:
-                found[j] = _still(PARTS[part], TWIST_BONE_RAD, 0.5 * np.pi)
-            j = int(skeleton.parents[j])
-        if j == NO_PARENT:
-            # Nothing above has a role: these joints carry the whole body
-            j = int(skeleton.parents[joint])
-            while j != NO_PARENT and j not in named:
-                found.pop(j, None)
-                j = int(skeleton.parents[j])
-    return found
 
 
 def _still(part: JointPart, swing_rad: float, twist_rad: float) -> JointPart:
