@@ -175,14 +175,17 @@ def solve_com_path(reference: Reference, mass_kg: float, gravity: float = GRAVIT
     # + Lambda sum_flight (a_i + g)^2. The ends stay as they are. Captured heights jump where feet are put on the floor,
     # and captured flights are blurred.
     heights, count = com[:, 1], len(com)
+    falls = np.array(is_flight)
+    for start, stop in find_leaps(is_flight, dt):
+        falls[max(0, start - round(PUSHED_S / dt)) : stop + round(LANDED_S / dt)] = True
     if count < 5:
         height = np.array(heights)
     else:
-        weights = np.where(is_flight, LEAST_FLIGHT_WEIGHT, 1.0)
+        weights = np.where(falls, LEAST_FLIGHT_WEIGHT, 1.0)
         weights[[0, -1]] = END_WEIGHT
         # Weights of the accelerations of inner frames, and what they should be
-        stiff = np.where(is_flight[1:-1], FLIGHT_WEIGHT, (2.0 * np.pi * HEIGHT_HZ) ** -4) / dt**4
-        wanted = dt**2 * (find_pushes(heights, is_flight, dt, gravity)[1:-1] - gravity)
+        stiff = np.where(falls[1:-1], FLIGHT_WEIGHT, (2.0 * np.pi * HEIGHT_HZ) ** -4) / dt**4
+        wanted = dt**2 * (find_pushes(heights, falls, dt, gravity)[1:-1] - gravity)
         # Normal equations of second differences (1, -2, 1): five bands, upper form
         bands, known = np.zeros((3, count)), weights * heights
         bands[2] = weights
@@ -231,7 +234,9 @@ def solve_com_path(reference: Reference, mass_kg: float, gravity: float = GRAVIT
 PUSH_S: Final = 0.12  # [s] in which a push that ends in flight, or a landing, comes from nothing to its whole force
 SPENT_S: Final = 0.02  # [s] before its foot leaves the ground a leg is straight and pushes no more
 SHORT_S: Final = 0.45  # [s] stances between two flights that are shorter are one bounce
-LEAP_S: Final = 0.25  # [s] a flight that is longer is a jump
+LEAP_S: Final = 0.15  # [s] a flight that is longer, and no run's, is a jump
+PUSHED_S: Final = 0.03  # [s] before a jump's feet seem to leave the ground they push no more ...
+LANDED_S: Final = 0.02  # [s] ... and after they seem to land they do not yet
 
 
 def find_bounces(is_flight: BoolArray, dt: float) -> BoolArray:
@@ -247,6 +252,12 @@ def find_bounces(is_flight: BoolArray, dt: float) -> BoolArray:
             after = min((begin for begin, _ in flights if begin >= stop), default=len(runs))
             runs[max(before, start - near) : min(after, stop + near)] = True
     return runs
+
+
+def find_leaps(is_flight: BoolArray, dt: float) -> list[tuple[int, int]]:
+    """First frame and end of each jump of a clip: flights ``(F,)`` that last and are no run's."""
+    bounces = find_bounces(is_flight, dt)
+    return [(a, b) for a, b in find_runs(is_flight) if (b - a) * dt >= LEAP_S and not bounces[a]]
 
 
 def find_pushes(heights: FloatArray, is_flight: BoolArray, dt: float, gravity: float) -> FloatArray:

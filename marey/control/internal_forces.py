@@ -21,7 +21,6 @@ from marey.control.solvers import (
     RANK,
     ControlSolution,
     Relaxation,
-    closed_contact_goals,
     find_pressing_rows,
     refine_contacts,
     solve_control,
@@ -295,11 +294,9 @@ class Controller(TaskController[ControlReport]):
         if plan.is_solved and self.hierarchy == "strict":
             # In a strict hierarchy the contacts of that plan are kept
             closed = find_pressing_rows(problem, plan)
-            bare = problem.with_goals(*closed_contact_goals(problem, closed))
-            is_open = ~closed & ~problem.is_equal & ~problem.is_friction
             rank = RANK if self.simulator.model is None else SOFT_RANK
             relaxation = replace(self.relaxation, name="none")
-            plan = solve_strictly(bare, relaxation, [standing, *levels, [calm]], is_open, rank=rank)
+            plan = solve_strictly(problem, relaxation, [standing, *levels, [calm]], closed, rank=rank)
         # Without a plan the last actuation fades
         if not plan.is_solved:
             last = np.zeros(self.strongest.size) if self._report is None else self._report.actuation

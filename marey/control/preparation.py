@@ -24,6 +24,7 @@ SMOOTHING_HZ: Final = 8.0  # faster components are noise of the capture ...
 RUN_HZ: Final = 12.0  # ... and in a run these are
 ROLLED_RAD: Final = (0.5, -0.25)  # [rad] by which a foot rolls further than in the clip at most: over ball, over heel
 ASTRIDE_M: Final = 0.1  # [m] between hip and ankle, seen from above, from which it does
+RAISED_M: Final = 0.03  # [m] of a heel over its ball, from which it does, too: in the push-off to a jump
 ROLL_ROUNDS: Final = 12  # of finding that angle: to a hundredth of a degree
 GROUNDING_ROUNDS: Final = 2  # of bringing a body down to its feet
 SHORT_PERCENT: Final = 50.0  # of the heights of feet that do not reach the floor
@@ -107,8 +108,8 @@ FootPath = tuple[FloatArray, SO3, SO3 | None]  # places (F, 3) [m] and turns (F,
 def put_feet(motion: Motion, feet: Sequence[FootPath], down: BoolArray) -> Motion:
     """Clip whose ankles are on paths, left and right, as far as the legs reach, and whose toes are bent.
 
-    A foot that is down ``(F, 2)`` and whose leg is too short rolls further: behind the body it raises its heel, before
-    it its ball.
+    A foot that is down ``(F, 2)`` and whose leg is too short rolls further: behind the body, or on its ball already, it
+    raises its heel, before the body its ball.
     """
     soles = find_soles(motion.skeleton)
     for s, (places, turns, toes) in enumerate(feet):
@@ -118,8 +119,9 @@ def put_feet(motion: Motion, feet: Sequence[FootPath], down: BoolArray) -> Motio
         ahead /= np.linalg.norm(ahead, axis=1, keepdims=True)
         behind_m = ((hip - places) * ahead).sum(axis=1)
         # Roll (F,) [rad] about the edge that stays at which the ankle is within reach, by bisection
-        most = np.where(behind_m > ASTRIDE_M, *ROLLED_RAD) * (down[:, s] & (np.abs(behind_m) > ASTRIDE_M))
-        edge = np.asarray(np.where(behind_m[:, None] > 0.0, ball, heel), dtype=np.float64)
+        is_on_ball = (behind_m > ASTRIDE_M) | ((turns @ (heel - ball))[:, 1] > RAISED_M)
+        most = np.where(is_on_ball, *ROLLED_RAD) * (down[:, s] & (is_on_ball | (behind_m < -ASTRIDE_M)))
+        edge = np.asarray(np.where((is_on_ball | (behind_m > 0.0))[:, None], ball, heel), dtype=np.float64)
         arm: FloatArray = turns @ -edge
         low, high, axis = np.zeros(len(motion)), np.ones(len(motion)), most[:, None] * np.cross(UP, ahead)
         for _ in range(ROLL_ROUNDS):

@@ -156,9 +156,14 @@ def assemble_rows(
 
 
 class ControlProgramme(NamedTuple):
-    r"""A control step as a quadratic programme in :math:`z = (\mu, \lambda, s)`: actuation, contacts, broken fences."""
+    r"""A control step as :math:`\min_z \frac12\|Fz - t\|^2 + g^Tz` in :math:`z = (\mu, \lambda, s)`.
 
-    H: FloatArray  # (n, n)
+    These are actuation, contacts, broken fences. Weights of contacts are 1e10 times those of the actuation, so that
+    :math:`F^TF` would be singular to rounding.
+    """
+
+    F: FloatArray  # (e, n), of full column rank
+    t: FloatArray  # (e,)
     g: FloatArray  # (n,)
     A: FloatArray  # (r, n)
     lower: FloatArray  # (r,)
@@ -167,43 +172,182 @@ class ControlProgramme(NamedTuple):
     high: FloatArray  # (n,)
 
 
+RANK_PART = 1e-14  # [-] of a diagonal entry; below it a pivot is rounding
+
+
 @kernel
-def scale_programme(
-    programme: ControlProgramme, rounding: float
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, NDArray[np.int32], FloatArray]:
-    """The same programme with a unit diagonal and rows of unit length, as daqp takes it, and the units ``(n,)``."""
-    H, g, A, lower, upper, low, high = programme
-    n, r = g.size, A.shape[0]
-    # Units in which the diagonal of H is one
-    units, slope = np.empty(n), np.empty(n)
+def factor_semidefinite(matrix: FloatArray) -> FloatArray:
+    """Upper factor U ``(n, n)`` of a symmetric matrix, :math:`U^TU`; rows of directions that it does not feel are 0."""
+    n = matrix.shape[0]
+    rest, U = matrix.copy(), np.zeros((n, n))
+    for k in range(n):
+        if rest[k, k] <= RANK_PART * matrix[k, k] or rest[k, k] <= 0.0:
+            continue
+        pivot = sqrt(rest[k, k])
+        for j in range(k, n):
+            U[k, j] = rest[k, j] / pivot
+        for i in range(k + 1, n):
+            f = U[k, i]
+            if f != 0.0:
+                for j in range(i, n):
+                    rest[i, j] -= f * U[k, j]
+    return U
+
+
+class GoalWeights(NamedTuple):
+    """Terms of a programme, besides what a relaxation adds."""
+
+    goal_matrix: FloatArray  # (d, d) Q, positive semidefinite
+    goal_vector: FloatArray  # (d,) c, in the range of Q
+    held: FloatArray  # (h, d) rows of contacts that stay where they are ...
+    held_ends: FloatArray  # (h,) ... and their velocities
+    held_weight: float  # of their squared errors
+    strength: float  # of the kinetic energy of the actuation
+    laziness: float  # of its squared work
+    softness: FloatArray  # (m + s,) of squared multipliers and broken fences
+    rounding: float  # [-] of the diagonal of F'F, of each unknown
+
+
+@kernel
+def assemble_goals(kinetics: Kinetics, goals: GoalWeights, extra: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Rows F ``(e, n)`` and t ``(e,)`` of a ``ControlProgramme``; ``extra`` is one more Hessian ``(k + m, k + m)``."""
+    free_velocity, response, gram = kinetics
+    d, km = response.shape
+    k, held = d - ROOT_SIZE, goals.held.shape[0]
+    n, more = k + goals.softness.size, extra.shape[0]
+    U = factor_semidefinite(goals.goal_matrix)
+    F, t = np.zeros((d + held + 1 + more + n, n)), np.zeros(d + held + 1 + more + n)
+    # Goals: |U v + U^-T c|^2 with v = v_free + response (mu, lambda)
+    offset = goals.goal_vector.copy()
+    for i in range(d):
+        offset[i] = offset[i] / U[i, i] if U[i, i] > 0.0 else 0.0
+        for c in range(i + 1, d):
+            offset[c] -= U[i, c] * offset[i]
+        t[i] = -offset[i]
+        for c in range(i, d):
+            f = U[i, c]
+            if f != 0.0:
+                t[i] -= f * free_velocity[c]
+                for j in range(km):
+                    F[i, j] += f * response[c, j]
+    # Contacts that stay
+    root = sqrt(2.0 * goals.held_weight)
+    for h in range(held):
+        i = d + h
+        t[i] = root * goals.held_ends[h]
+        for c in range(d):
+            f = root * goals.held[h, c]
+            if f != 0.0:
+                t[i] -= f * free_velocity[c]
+                for j in range(km):
+                    F[i, j] += f * response[c, j]
+    # Laziness, and the relaxation
+    i = d + held
+    for a in range(k):
+        F[i, a] = sqrt(2.0 * goals.laziness) * free_velocity[ROOT_SIZE + a]
+    i += 1
+    if more:
+        F[i : i + more, :more] = factor_semidefinite(extra)
+    i += more
+    # Strength; softness of contacts and fences; and rounding, relative to all of that
+    effort = 2.0 * goals.strength * gram[:k, :k]
+    for a in range(n):
+        felt = effort[a, a] if a < k else goals.softness[a - k]
+        for e in range(i):
+            felt += F[e, a] * F[e, a]
+        if a < k:
+            effort[a, a] += goals.rounding * felt
+        else:
+            F[i + a, a] = sqrt(goals.softness[a - k] + goals.rounding * felt)
+    F[i : i + k, :k] = factor_semidefinite(effort)
+    return F, t
+
+
+@kernel
+def reduce_programme(
+    programme: ControlProgramme,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, NDArray[np.int32]]:
+    r"""The same programme in :math:`y = Rz`, as daqp takes it: :math:`\min\frac12\|y\|^2 + f^Ty` under rows.
+
+    R comes from Householder reflections of F, which do not square its condition.
+
+    Returns:
+        :math:`R^{-1}`, f, rows of unit length, their upper and lower ends, and their kinds.
+    """
+    F, t, g, A, lower, upper, low, high = programme
+    e, n = F.shape
+    work, v, w = np.empty((e, n + 1)), np.zeros(e), np.empty(n + 1)
+    work[:, :n], work[:, n] = F, t
+    for k in range(n):
+        total = 0.0
+        for i in range(k, e):
+            v[i] = work[i, k]
+            total += v[i] * v[i]
+        length = sqrt(total)
+        if length <= 0.0:
+            continue
+        alpha = -length if v[k] >= 0.0 else length
+        v[k] -= alpha
+        scale = 1.0 / (length * abs(v[k]))
+        w[k:] = 0.0
+        for i in range(k, e):
+            f = v[i]
+            if f != 0.0:
+                for j in range(k + 1, n + 1):
+                    w[j] += f * work[i, j]
+        for i in range(k, e):
+            f = scale * v[i]
+            if f != 0.0:
+                for j in range(k + 1, n + 1):
+                    work[i, j] -= f * w[j]
+        work[k, k] = alpha
+    # R^-1, row by row from below
+    inverse = np.zeros((n, n))
+    for i in range(n - 1, -1, -1):
+        inverse[i, i] = 1.0
+        for c in range(i + 1, n):
+            f = work[i, c]
+            if f != 0.0:
+                for j in range(c, n):
+                    inverse[i, j] -= f * inverse[c, j]
+        for j in range(i, n):
+            inverse[i, j] /= work[i, i]
+    # f = R^-T g - Q^T t
+    slope = -work[:n, n].copy()
     for i in range(n):
-        units[i] = 1.0 / sqrt(max(H[i, i], 1e-300))
-        slope[i] = g[i] * units[i]
-    scaled, rows = np.empty((n, n)), np.empty((r, n))
+        if g[i] != 0.0:
+            for j in range(i, n):
+                slope[j] += g[i] * inverse[i, j]
+    # Bounds of the unknowns that have any, then rows, each of unit length
+    first = 0
     for i in range(n):
-        for j in range(i + 1):
-            scaled[i, j] = 0.5 * (H[i, j] + H[j, i]) * units[i] * units[j]
-            scaled[j, i] = scaled[i, j]
-        scaled[i, i] += rounding
-    # Bounds of the unknowns, then rows of unit length
-    least, most, sense = np.empty(n + r), np.empty(n + r), np.zeros(n + r, dtype=np.int32)
+        if low[i] > -np.inf or high[i] < np.inf:
+            first += 1
+    count = first + A.shape[0]
+    rows, least, most, sense = np.zeros((count, n)), np.empty(count), np.empty(count), np.zeros(count, dtype=np.int32)
+    row = 0
     for i in range(n):
-        least[i] = max(low[i] / units[i], -NO_BOUND)
-        most[i] = min(high[i] / units[i], NO_BOUND)
-    for i in range(r):
+        if low[i] > -np.inf or high[i] < np.inf:
+            rows[row], least[row], most[row] = inverse[i], low[i], high[i]
+            row += 1
+    for i in range(A.shape[0]):
+        least[first + i], most[first + i] = lower[i], upper[i]
+        for c in range(n):
+            f = A[i, c]
+            if f != 0.0:
+                for j in range(c, n):
+                    rows[first + i, j] += f * inverse[c, j]
+    for i in range(count):
         total = 0.0
         for j in range(n):
-            rows[i, j] = A[i, j] * units[j]
             total += rows[i, j] * rows[i, j]
         length = sqrt(total) if total > 0.0 else 1.0
         for j in range(n):
             rows[i, j] /= length
-        least[n + i] = max(lower[i] / length, -NO_BOUND)
-        most[n + i] = min(upper[i] / length, NO_BOUND)
-    for i in range(n + r):
+        least[i], most[i] = max(least[i] / length, -NO_BOUND), min(most[i] / length, NO_BOUND)
         if least[i] == most[i]:
             sense[i] = EQUALITY
-    return scaled, slope, rows, most, least, sense, units
+    return inverse, slope, rows, most, least, sense
 
 
 @kernel

@@ -9,7 +9,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, frozen, frozen_bools
 from marey.contacts import feet_down
-from marey.control.balance import HORIZONTAL_AXES, LEAP_S, find_bounces, smooth_values, solve_com_path
+from marey.control.balance import HORIZONTAL_AXES, find_bounces, find_leaps, smooth_values, solve_com_path
 from marey.control.preparation import (
     RUN_HZ,
     SIDES,
@@ -23,7 +23,7 @@ from marey.control.preparation import (
     sole_positions,
 )
 from marey.lie import SO3
-from marey.motion import Motion, find_runs, resample
+from marey.motion import Motion, resample
 from marey.simulate import Mechanics, Simulator
 from marey.simulate.mechanism import make_mechanics
 
@@ -182,9 +182,8 @@ def keep_in_flight(momenta: FloatArray, down: BoolArray, dt: float) -> FloatArra
     part = np.linspace(0.0, 1.0, width + 2)[1:-1, None]
     part = part**2 * (3.0 - 2.0 * part)
     is_flight = np.asarray(~down.any(axis=1), dtype=np.bool_)
-    bounces = find_bounces(is_flight, dt)
-    for start, stop in find_runs(is_flight):
-        if bounces[start] or (stop - start) * dt < LEAP_S or start < width or stop + width > len(momenta):
+    for start, stop in find_leaps(is_flight, dt):
+        if start < width or stop + width > len(momenta):
             continue
         mean = momenta[start:stop].mean(axis=0)
         kept[start:stop] = mean

@@ -19,10 +19,12 @@ from marey.base import BoolArray, FloatArray, InputError, UnknownNameError
 from marey.control.problem import (
     ControlProblem,
     ControlProgramme,
+    GoalWeights,
     ProblemRows,
+    assemble_goals,
     assemble_rows,
     null_space,
-    scale_programme,
+    reduce_programme,
 )
 from marey.control.task_laws import Feature, control_form
 from marey.numerics import SolveStatus
@@ -84,18 +86,6 @@ def extra_objective(problem: ControlProblem, relaxation: Relaxation) -> Quadrati
     return relaxation.weight * hessian, relaxation.weight * gradient
 
 
-def control_objective(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
-    r"""Hessian and gradient in :math:`z = (\mu, \lambda)` of goals, relaxation, strength and laziness."""
-    B, v0, k = problem.kinetics.response, problem.kinetics.free_velocity, problem.num_actuators
-    extra, slope = extra_objective(problem, relaxation)
-    H: FloatArray = extra + B.T @ problem.goal_matrix @ B
-    g = slope + B.T @ (problem.goal_matrix @ v0 + problem.goal_vector)
-    H[:k, :k] += 2.0 * relaxation.strength * problem.kinetics.gram[:k, :k]
-    if relaxation.laziness:
-        H[:k, :k] += 2.0 * relaxation.laziness * np.outer(v0[-k:], v0[-k:])
-    return H, g
-
-
 def _work_family(problem: ControlProblem, alpha: float) -> Quadratic:
     r"""(14.9) plus :math:`\alpha\,v^T A^T \mu`; convex for :math:`-1 \le \alpha \le 1`; -1 is (14.8).
 
@@ -110,8 +100,7 @@ def _work_family(problem: ControlProblem, alpha: float) -> Quadratic:
     return H, g
 
 
-ROUNDING: Final = 1e-11  # [-] of the scaled Hessian, which redundant contacts leave singular; more holds them back
-ROUNDING_AT_WORST: Final = 1e-8  # [-] where that was too little
+ROUNDING: Final = 1e-11  # [-] of the squares of each column of F; more holds actuators back
 FEASIBILITY: Final = 1e-9  # [-] on rows of unit length
 MAX_ITERATIONS: Final = 1000  # changes of the active set at most
 _STATUS: Final = {
@@ -140,20 +129,18 @@ class ControlSolution:
 
 
 def minimise(programme: ControlProgramme) -> tuple[FloatArray, SolveStatus]:
-    """Solution ``(n,)``, found in units in which no unknown is large or small."""
+    """Solution ``(n,)``."""
     import daqp
 
-    H, g, A, upper, lower, sense, units = scale_programme(programme, ROUNDING)
+    inverse, slope, rows, upper, lower, sense = reduce_programme(programme)
+    if not np.isfinite(inverse).all():
+        return np.zeros_like(slope), SolveStatus.STALLED
     limits: Any = {"primal_tol": FEASIBILITY, "eps_prox": 0.0, "iter_limit": MAX_ITERATIONS}
-    for more in (0.0, ROUNDING_AT_WORST):
-        H.reshape(-1)[:: H.shape[0] + 1] += more
-        found, _, flag, _ = cast(Any, daqp).solve(H, g, A, upper, lower, sense, **limits)
-        x, status = np.asarray(found, dtype=np.float64), _STATUS.get(int(flag), SolveStatus.STALLED)
-        if not np.isfinite(x).all():
-            x, status = np.zeros_like(g), SolveStatus.STALLED
-        if status is SolveStatus.CONVERGED:
-            break
-    return units * x, status
+    found, _, flag, _ = cast(Any, daqp).solve(np.eye(slope.size), slope, rows, upper, lower, sense, **limits)
+    y = np.asarray(found, dtype=np.float64)
+    if not np.isfinite(y).all():
+        return np.zeros_like(slope), SolveStatus.STALLED
+    return inverse @ y, _STATUS.get(int(flag), SolveStatus.STALLED)
 
 
 def solve_control(problem: ControlProblem, relaxation: Relaxation | None = None) -> ControlSolution:
@@ -163,18 +150,29 @@ def solve_control(problem: ControlProblem, relaxation: Relaxation | None = None)
 
 
 def assemble_programme(
-    problem: ControlProblem, relaxation: Relaxation, may_open: BoolArray, is_open: BoolArray
+    problem: ControlProblem,
+    relaxation: Relaxation,
+    may_open: BoolArray,
+    is_open: BoolArray,
+    closed: BoolArray | None = None,
 ) -> ControlProgramme:
-    """Programme of a control step; rows that may not open hold exactly, rows that are open carry no force."""
+    """Programme of a control step; rows that may not open hold exactly, rows that are open carry no force.
+
+    Rows ``(m,)`` that are ``closed`` are held where they are by a weight.
+    """
     k, m, s = problem.num_actuators, problem.ends.size, problem.fence_ends.size
-    objective, slope = control_objective(problem, relaxation)
     mean = float(np.trace(problem.kinetics.gram[k:, k:])) / max(m, 1)
-    H, g = np.zeros((k + m + s, k + m + s)), np.zeros(k + m + s)
-    H[: k + m, : k + m], g[: k + m] = objective, slope
-    softness = np.repeat([0.0, COMPLIANCE * max(mean, 1e-12), 2.0 * problem.fence_weight], [k, m, s])
-    H.flat[:: H.shape[0] + 1] += softness
+    softness = np.repeat([COMPLIANCE * max(mean, 1e-12), 2.0 * problem.fence_weight], [m, s])
+    g, extra = np.zeros(k + m + s), np.zeros((0, 0))
+    if relaxation.name != "none":
+        extra, g[: k + m] = extra_objective(problem, relaxation)
+    held = np.zeros(m, dtype=np.bool_) if closed is None else closed
+    still = (problem.rows[held], problem.ends[held], CLOSED_WEIGHT)
+    weights = (relaxation.strength, relaxation.laziness, softness, ROUNDING)
+    goals = GoalWeights(problem.goal_matrix, problem.goal_vector, *still, *weights)
     contacts = ProblemRows(*(getattr(problem, name) for name in ProblemRows._fields))
-    return ControlProgramme(H, g, *assemble_rows(problem.kinetics, contacts, may_open, is_open))
+    bounds = assemble_rows(problem.kinetics, contacts, may_open, is_open)
+    return ControlProgramme(*assemble_goals(problem.kinetics, goals, extra), g, *bounds)
 
 
 def unpack_solution(problem: ControlProblem, z: FloatArray, status: SolveStatus) -> ControlSolution:
@@ -194,10 +192,14 @@ def no_actuation(problem: ControlProblem, status: SolveStatus) -> ControlSolutio
 
 
 def solve_programme(
-    problem: ControlProblem, relaxation: Relaxation, may_open: BoolArray, is_open: BoolArray
+    problem: ControlProblem,
+    relaxation: Relaxation,
+    may_open: BoolArray,
+    is_open: BoolArray,
+    closed: BoolArray | None = None,
 ) -> ControlSolution:
-    """Actuation of least cost; rows that may not open hold exactly, rows that are open carry no force."""
-    z, status = minimise(assemble_programme(problem, relaxation, may_open, is_open))
+    """Actuation of least cost; see ``assemble_programme``."""
+    z, status = minimise(assemble_programme(problem, relaxation, may_open, is_open, closed))
     return unpack_solution(problem, z, status) if status is SolveStatus.CONVERGED else no_actuation(problem, status)
 
 
@@ -205,6 +207,7 @@ CLOSED_WEIGHT: Final = 1e7  # [s²/m²] a contact that presses stays where it is
 MAX_REFINEMENTS: Final = 3  # times that the contacts are looked at again
 LIFTED: Final = 0.02  # [m/s] a contact that moves away faster may be meant to open
 STILL_SPEED: Final = 1e-4  # [m/s] a contact that moves away faster has opened
+NO_PUSH_NS: Final = 1e-7  # [N s] a contact that pushes less pushes only by rounding
 
 
 def refine_contacts(
@@ -245,16 +248,14 @@ def _refine_set(
     best, lowest, is_true = no_actuation(problem, SolveStatus.STALLED), np.inf, False
     for _ in range(MAX_REFINEMENTS):
         # Best plan with this set closed; stop where it is no better
-        quadratic, linear = closed_contact_goals(problem, closed)
-        held = problem.with_goals(problem.goal_matrix + quadratic, problem.goal_vector + linear)
-        found = solve_programme(held, bare, ~problem.is_equal, one_sided & ~closed)
+        found = solve_programme(problem, bare, ~problem.is_equal, one_sided & ~closed, closed)
         cost = problem.goal(found.planned_velocity)
         if not found.is_solved or cost >= lowest:
             break
         best, lowest = found, cost
         # Closed rows without force open where they are pulled; open rows that sink close
         lifts = problem.rows @ found.planned_velocity - problem.ends
-        loose = closed & (found.multipliers <= 0.0) & (lifts > STILL_SPEED / 100.0)
+        loose = closed & (found.multipliers <= NO_PUSH_NS) & (lifts > STILL_SPEED / 100.0)
         sunk = one_sided & ~closed & (lifts < STILL_SPEED)
         flipped = (closed & ~loose) | sunk
         is_true = bool((flipped == closed).all())
@@ -272,13 +273,6 @@ def find_pressing_rows(problem: ControlProblem, found: ControlSolution) -> BoolA
     return presses & ~problem.is_equal & ~problem.is_friction
 
 
-def closed_contact_goals(problem: ControlProblem, closed: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Goals ``(d, d)`` and ``(d,)`` that keep contacts which press where they are."""
-    rows, ends = problem.rows[closed], problem.ends[closed]
-    pulled = 2.0 * CLOSED_WEIGHT * rows.T
-    return pulled @ rows, -pulled @ ends
-
-
 RANK: Final = 1e-6  # [-] of the strongest direction; a task that feels less of a direction leaves it free
 FEASIBLE: Final = 1e-9  # [-] relaxation of rows, so that the solution of the last level stays feasible
 
@@ -287,35 +281,36 @@ def solve_strictly(
     problem: ControlProblem,
     relaxation: Relaxation,
     levels: Sequence[Sequence[Feature]],
-    is_open: BoolArray,
+    closed: BoolArray,
     *,
     rank: float = RANK,
 ) -> ControlSolution:
     r"""Best plan for the first level, among those the best for the second, and so on.
 
     Each level is a quadratic programme in the null space of those before: :math:`z = z_{l-1} + N_{l-1}\,y`. The goals
-    of ``problem`` itself count at every level: that soles stay, that contacts which press do.
+    of ``problem`` do not count; that contacts which press stay counts at every level.
 
     Args:
         problem: mechanics and contacts.
         relaxation: what else counts at every level.
         levels: features, first things first.
-        is_open: rows ``(m,)`` that carry no force.
+        closed: one-sided rows ``(m,)`` that press; the others carry no force.
         rank: part of a level's strongest direction; what it feels less than this, it leaves free.
     """
     may_open, z, basis = ~problem.is_equal, None, None
+    is_open = ~closed & ~problem.is_equal & ~problem.is_friction
     last = len(levels) - 1
     for number, features in enumerate(levels or [()]):
         # Programme of this level
         quadratic, linear = control_form(features, problem.impulse.size)
-        posed = problem.with_goals(problem.goal_matrix + quadratic, problem.goal_vector + linear)
-        programme = assemble_programme(posed, relaxation, may_open, is_open)
+        posed = problem.with_goals(quadratic, linear)
+        programme = assemble_programme(posed, relaxation, may_open, is_open, closed)
         # First level: all unknowns, in units of the diagonal
         if z is None or basis is None:
             z, status = minimise(programme)
             if status is not SolveStatus.CONVERGED:
                 return no_actuation(problem, status)
-            basis = np.diag(1.0 / np.sqrt(np.diag(programme.H)))
+            basis = np.diag(1.0 / np.linalg.norm(programme.F, axis=0))
         else:
             # Later levels: z + N y, with rows relaxed by rounding so that y = 0 is feasible
             bounded = np.isfinite(programme.low) | np.isfinite(programme.high)
@@ -327,9 +322,9 @@ def solve_strictly(
             n = basis.shape[1]
             least: FloatArray = np.minimum(lower - here, -give)
             most: FloatArray = np.maximum(upper - here, give)
-            H, g = basis.T @ programme.H @ basis, basis.T @ (programme.H @ z + programme.g)
+            goals = (programme.F @ basis, programme.t - programme.F @ z, basis.T @ programme.g)
             free = (np.full(n, -np.inf), np.full(n, np.inf))
-            y, found = minimise(ControlProgramme(H, g, rows @ basis, least, most, *free))
+            y, found = minimise(ControlProgramme(*goals, rows @ basis, least, most, *free))
             z = z + basis @ y if found is SolveStatus.CONVERGED else z
         # Null space of this level within that of the levels before
         if features and number < last:

@@ -12,11 +12,11 @@ import numpy as np
 from marey.base import BoolArray, ConvergenceError, FloatArray, InputError, Result
 from marey.control.balance import (
     DEFAULT_FALLS,
-    LEAP_S,
     Fall,
     FallSettings,
     detect_fall,
     find_bounces,
+    find_leaps,
     solve_com_path,
     trunk_angle,
 )
@@ -40,6 +40,7 @@ from marey.control.stepping import (
 )
 from marey.control.tasks import ControlTask, Drive
 from marey.control.tracking_laws import (
+    PUSH_FACTORS,
     RUN_FACTORS,
     SOFT_FACTORS,
     TrackingStep,
@@ -147,12 +148,15 @@ class Tracker:
         # Where the clip runs all landings are planned ahead, and its parts count otherwise
         self._bounces = find_bounces(self._sway.is_flight, r.dt)
         self._landings = plan_landings(r, self._sway, self.steps.schedule) if self._bounces.any() else None
-        factors = {name: getattr(self.weights, name) * factor for name, factor in RUN_FACTORS.items()}
-        self._run_weights = replace(self.weights, **factors)
+        self._run_weights, self._push_weights = (
+            replace(self.weights, **{name: getattr(self.weights, name) * factor for name, factor in factors.items()})
+            for factors in (RUN_FACTORS, PUSH_FACTORS)
+        )
         # Frame in which each jump lands, known until a foot is down; else -1
         self._leap_ends, self._push_s, standing = np.full(len(r), -1), np.zeros(len(r)), 0
+        leaps = find_leaps(self._sway.is_flight, r.dt)
         for start, stop in find_runs(self._sway.is_flight):
-            is_leap = not self._bounces[start] and stop < len(r) and (stop - start) * r.dt >= LEAP_S
+            is_leap = (start, stop) in leaps and stop < len(r)
             if is_leap:
                 self._leap_ends[start : stop + round(LATEST_S / r.dt)] = stop
             # Time until a run or a jump leaves the ground, while it pushes off: no walk before it does
@@ -216,7 +220,8 @@ class Tracker:
         clip = (self.reference, self._sway, self.frame, self.steps)
         runs = self.frame < len(self.reference) and bool(self._bounces[self.frame])
         push_s = float(self._push_s[self.frame]) if self.frame < len(self.reference) else 0.0
-        law = (self._run_weights, self._landings, push_s) if runs else (self.weights, None, push_s)
+        weights = self._push_weights if push_s > 0.0 else self.weights
+        law = (self._run_weights, self._landings, push_s) if runs else (weights, None, push_s)
         self.controller.reach_m = REACH_M if runs or push_s > 0.0 else NO_REACH_M
         at = TrackingStep(self.simulator, here, self._before, velocity, *clip, points, *law)
         self._before = here

@@ -12,7 +12,7 @@ from oracles.control_states import realised_velocity, solve_exactly, solve_refin
 from marey.base import InputError, UnknownNameError
 from marey.control import Relaxation, solve_control
 from marey.control.problem import ControlProblem
-from marey.control.solvers import RELAXATIONS, ControlSolution, control_objective, extra_objective
+from marey.control.solvers import RELAXATIONS, ControlSolution, extra_objective
 from marey.dynamics import Body
 from marey.lie import SO3
 from marey.models import PoseModel
@@ -234,7 +234,7 @@ def test_tournier_72_every_relaxation_is_convex_and_selectable_by_name(
     name: str, d1_body: Body, c1_model: PoseModel
 ) -> None:
     problem, error = _state(d1_body, c1_model, 3, False)
-    H, _ = control_objective(problem, Relaxation(name))
+    H, _ = extra_objective(problem, Relaxation(name))
     assert np.linalg.eigvalsh(H)[0] >= -1e-9 * np.abs(H).max()
     plan = solve_control(problem, Relaxation(name))
     assert plan.is_solved
