@@ -20,8 +20,6 @@ from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from marey.base import (
     FloatArray,
@@ -423,13 +421,16 @@ class SurfaceMesh:
 
     def measure_holes(self) -> FloatArray:
         """Widths [m] of the holes, widest first: each is the diagonal of a box around edges of one triangle only."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
         edges = np.sort(np.concatenate([self.faces[:, [0, 1]], self.faces[:, [1, 2]], self.faces[:, [2, 0]]]), axis=1)
         edges, counts = np.unique(edges[edges[:, 0] != edges[:, 1]], axis=0, return_counts=True)
-        edges = edges[counts == 1]
-        corners, numbers = np.unique(edges, return_inverse=True)
+        corners, numbers = np.unique(edges[counts == 1], return_inverse=True)
         a, b = numbers.reshape(-1, 2).T
-        count, rims = connected_components(coo_array((np.ones(len(a)), (a, b)), shape=2 * corners.shape), directed=False)
-        rings = [self.vertices[corners[rims == k]] for k in range(count)]
+        rims = coo_array((np.ones(len(a)), (a, b)), shape=2 * corners.shape)
+        count, labels = connected_components(rims, directed=False)
+        rings = [self.vertices[corners[labels == k]] for k in range(count)]
         return np.sort([float(np.linalg.norm(np.ptp(ring, axis=0))) for ring in rings])[::-1]
 
     def distance(self, points: ArrayLike) -> FloatArray:
@@ -455,7 +456,7 @@ class SurfaceMesh:
             InputError: the surface encloses nothing, or an edge that is not positive.
         """
         size, holes = float(np.linalg.norm(np.ptp(self.vertices, axis=0))), self.measure_holes()
-        if len(holes):
+        if len(holes) and self.volume > 1e-9 * size**3:
             text = f"the surface has {len(holes)} hole{'s' * (len(holes) > 1)}, up to {holes[0]:.3g} m wide"
             warnings.warn(f"{text} (it is {size:.3g} m long); they are closed", MareyWarning, stacklevel=2)
         if edge_m is not None:
