@@ -262,12 +262,7 @@ class PriorTracker:
             # Errors of joints and poses last: as the poses', the prior counts once in each time between key frames
             sigmas = np.array([self.size_sigma, *[self.segment_sigma] * len(SEGMENTS), self.sole_sigma_m])
             sigmas /= np.sqrt(max(problem.num_frames / (KEY_S * problem.rate_hz), 1.0))
-            fits = [solve_body(problem.plant_soles(state), state, sigmas, BODY_STEPS)]
-            # Limbs that are too long bend towards the camera or away from it: frames are searched on what was found
-            there = problem.put_on(fits[0][0].skeleton)
-            state = solve_frames(there, search_starts(there), slice(0, problem.num_frames), MAX_STEPS)
-            fits.append(solve_body(problem.plant_soles(state), state, sigmas, BODY_STEPS))
-            problem, state, _ = min(fits, key=lambda fit: fit[2])
+            problem, state = solve_body(problem.plant_soles(state), state, sigmas, BODY_STEPS)
             skeleton = problem.skeleton
         motion = Motion(skeleton, problem.rate_hz, state.roots, state.rotations(self.model), name="tracked")
         # Huber's weights; a frame is lost if what is explained weighs less than half of what is seen

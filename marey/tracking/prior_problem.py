@@ -462,7 +462,7 @@ def solve_step(
 
 def solve_body(
     problem: PriorProblem, state: PriorState, sigmas: FloatArray, max_steps: int
-) -> tuple[PriorProblem, PriorState, float]:
+) -> tuple[PriorProblem, PriorState]:
     r"""Solve all frames, the lengths of the body and its soles at once, by Levenberg-Marquardt.
 
     The logarithms of the size of the body and of its segments over their usual share of it, and what its soles are
@@ -474,9 +474,6 @@ def solve_body(
         state: where the frames begin.
         sigmas: standard deviations of s, ``(1 + len(SEGMENTS) + 1,)``.
         max_steps: at most.
-
-    Returns:
-        The problem of the body that was found, its frames and the objective.
     """
     usual, stiffness = problem.skeleton, 1.0 / sigmas**2
 
@@ -528,7 +525,7 @@ def solve_body(
         damping = max(0.3 * damping, MIN_DAMPING)
         if is_settled:
             break
-    return here, state, cost
+    return here, state
 
 
 @kernel
