@@ -375,8 +375,8 @@ def fit_body(lengths_m: Mapping[str, float]) -> Skeleton:
     return stretch_body(HUMAN, float(np.median(list(ratios.values()))) if ratios else 1.0, ratios)
 
 
-def stretch_body(body: Skeleton, whole: float, ratios: Mapping[str, float]) -> Skeleton:
-    """Stretch segments of the canonical human by their own ratios, and the rest as the whole."""
+def stretch_body(body: Skeleton, whole: float, ratios: Mapping[str, float], *, sole_m: float = 0.0) -> Skeleton:
+    """Stretch segments of the canonical human by their own ratios, the rest as the whole, and thicken the soles [m]."""
     offsets = np.array(body.offsets)
     for j, name in enumerate(body.names):
         part = name.removeprefix("left_").removeprefix("right_")
@@ -384,6 +384,9 @@ def stretch_body(body: Skeleton, whole: float, ratios: Mapping[str, float]) -> S
         # Collars and shoulders are as wide as measured, whatever the trunk is
         if part in ("collar", "shoulder"):
             offsets[j, 0] = body.offsets[j, 0] * ratios.get("shoulders", whole)
+        # The sole lies under the ball of the foot
+        if part == "foot":
+            offsets[j, 1] -= sole_m
     return replace(body, offsets=offsets, tips=whole * np.array(body.tips))
 
 

@@ -32,6 +32,7 @@ from marey.tracking.observation import (
     fit_body,
     load_people_poses,
     measure_segments,
+    stretch_body,
     triangulate,
 )
 from marey.tracking.prior_problem import (
@@ -204,7 +205,9 @@ class PriorTracker:
     lost_sigma: float = 10.0  # [-] a point this many standard deviations away is not explained
     size_sigma: float | None = None  # [-] of the logarithm of the size of the body; None: the body is known
     segment_sigma: float = 0.1  # [-] of the logarithm of a segment over its share of the size
-    sole_noise_m: float = 0.1  # [m] as floor_noise_m, where the body is unknown: soles are then off in all frames alike
+    sole_sigma_m: float = 0.015  # [m] of the thickness of the soles, where the body is unknown
+    sole_noise_m: float = 0.1  # [m] as floor_noise_m, of soles that stand still under an unknown body
+    still_mps: float = 1.0  # [m/s] across the line of sight: a sole at this speed counts 1/e of one that stands still
 
     def run(
         self,
@@ -257,9 +260,9 @@ class PriorTracker:
         state = min(found, key=problem.cost)
         if self.size_sigma is not None and skeleton.names == HUMAN.names:
             # Errors of joints and poses last: as the poses', the prior counts once in each time between key frames
-            sigmas = np.array([self.size_sigma, *[self.segment_sigma] * len(SEGMENTS)])
+            sigmas = np.array([self.size_sigma, *[self.segment_sigma] * len(SEGMENTS), self.sole_sigma_m])
             sigmas /= np.sqrt(max(problem.num_frames / (KEY_S * problem.rate_hz), 1.0))
-            problem, state = solve_body(problem.loosen_floor(self.sole_noise_m), state, sigmas, BODY_STEPS)
+            problem, state = solve_body(problem.plant_soles(state), state, sigmas, BODY_STEPS)
             skeleton = problem.skeleton
         motion = Motion(skeleton, problem.rate_hz, state.roots, state.rotations(self.model), name="tracked")
         # Huber's weights; a frame is lost if what is explained weighs less than half of what is seen
@@ -286,6 +289,8 @@ class PriorTrack(Result):
         return f"PriorTrack({frames} frames, {predicted} without any point, {lost} lost)"
 
 
+ADULT_STATURE_M: Final = 1.65  # [m] mean of women (1.59) and men (1.71) of all countries, NCD-RisC 2016
+SHOE_M: Final = 0.02  # [m] what soles of shoes add to the height of ankles; captured people wear 2.3 cm (median of 25)
 FLOOR_PERCENT: Final = 5.0  # [%] of the frames in which the lowest foot is said to stand
 
 
@@ -336,7 +341,7 @@ class PersonTracker:
     upright_rad: float | None = 0.3  # [rad] as in PriorTracker
     spring: float = 1.0  # [-] as in PriorTracker; chosen on clips of other people than those of the model
     max_sigma: float = 5.0  # [-] as in PriorTracker
-    size_sigma: float = 0.12  # [-] of a body of unknown stature: twice that of adults of both sexes
+    size_sigma: float = 0.08  # [-] of a body of unknown stature; adults of both sexes differ by 0.06
     stature_sigma: float = 0.01  # [-] of a stature that is given
     segment_sigma: float = 0.15  # [-] as in PriorTracker; people differ by 0.03 to 0.08, and detectors put joints apart
 
@@ -384,14 +389,16 @@ class PersonTracker:
         return PersonTrack(replace(track, motion=replace(motion, root_positions=roots)), source)
 
     def _find_body(self, views: Sequence[Observations], skeleton: Skeleton) -> tuple[Skeleton, str]:
-        """Body of the person: by stature, by triangulated segments, or as the model has it, to be estimated."""
+        """Body of the person: by stature, by triangulated segments, or usual and in shoes, to be estimated."""
+        rest, is_human = skeleton.rest_positions(), skeleton.names == HUMAN.names
+        tall = float(np.ptp(np.concatenate([rest, rest + skeleton.tips])[:, 1]))
+        usual = skeleton.scaled((self.stature_m or ADULT_STATURE_M) / tall)
+        if is_human:
+            usual = stretch_body(usual, 1.0, {}, sole_m=SHOE_M)
         if self.stature_m is not None:
-            tall = float(
-                np.ptp(np.concatenate([skeleton.rest_positions(), skeleton.rest_positions() + skeleton.tips])[:, 1])
-            )
-            return skeleton.scaled(self.stature_m / tall), "stature"
-        if len(views) > 1 and skeleton.names == HUMAN.names:
+            return usual, "stature"
+        if len(views) > 1 and is_human:
             lengths = measure_segments(*triangulate(views))
             if lengths:
                 return fit_body(lengths), "triangulated"
-        return skeleton, "estimated" if skeleton.names == HUMAN.names else "assumed"
+        return (usual, "estimated") if is_human else (skeleton, "assumed")

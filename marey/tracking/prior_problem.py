@@ -24,7 +24,7 @@ MAX_STEPS = 60  # Gauss-Newton steps of all frames; ten to twenty in practice
 FRAME_STEPS = 8  # of each frame in the first pass
 MIN_DECREASE = 1e-6  # [-] of the objective in one step
 MIN_DAMPING, MAX_DAMPING = 1e-9, 1e9
-SHAPE_STEP = 1e-4  # [-] of differences in the logarithm of a length
+SHAPE_STEP = 1e-4  # [-] of differences in the logarithm of a length; [m] in the thickness of soles
 MAX_SHAPE_STEP = 0.1  # [-] of it in one step
 MIN_SHAPE_STIFFNESS = 0.3  # [-] of the prior's
 MIN_BODY_DECREASE = 1e-4  # [-] of the objective in one step, where the body is sought too
@@ -281,10 +281,25 @@ class PriorProblem:
             accelerations,
         )  # fmt: skip
 
-    def loosen_floor(self, noise_m: float) -> PriorProblem:
-        """Return the problem of a floor on which soles rest within another standard deviation."""
-        seen, ratio = self.seen_points, self.tracker.floor_noise_m / noise_m
-        weights = seen.weights * np.where(seen.cameras == ON_FLOOR, ratio**2, 1.0)
+    def put_on(self, skeleton: Skeleton) -> PriorProblem:
+        """Return the problem of another body."""
+        return replace(self, skeleton=skeleton, body=carry_points(self.tracker.model, skeleton, self.names))
+
+    def plant_soles(self, state: PriorState) -> PriorProblem:
+        """Return the problem in which soles rest on the floor while they stand still in the pictures."""
+        seen, tracker = self.seen_points, self.tracker
+        is_sole = seen.cameras == ON_FLOOR
+        if not is_sole.any() or self.num_frames < 2:
+            return self
+        places = self.place_points(state)[:, is_sole]
+        rays = places - seen.positions[0]
+        rays /= np.linalg.norm(rays, axis=-1, keepdims=True)
+        velocities = np.gradient(places, 1.0 / self.rate_hz, axis=0)
+        # A picture does not show speeds along the line of sight
+        across = velocities - (velocities * rays).sum(axis=-1, keepdims=True) * rays
+        still = np.exp(-np.square(across / tracker.still_mps).sum(axis=-1))
+        weights = np.array(seen.weights)
+        weights[:, is_sole] *= (tracker.floor_noise_m / tracker.sole_noise_m) ** 2 * still
         return replace(self, seen_points=SeenPoints(seen.targets, weights, *seen[2:]))
 
     @property
@@ -448,24 +463,24 @@ def solve_step(
 def solve_body(
     problem: PriorProblem, state: PriorState, sigmas: FloatArray, max_steps: int
 ) -> tuple[PriorProblem, PriorState]:
-    r"""Solve all frames and the lengths of the body at once, by Levenberg-Marquardt.
+    r"""Solve all frames, the lengths of the body and its soles at once, by Levenberg-Marquardt.
 
-    The logarithms s of the size of the body and of its segments over their usual share of it are Gaussian. Steps of
-    the frames are eliminated from the normal equations, :math:`(A - C^T H^{-1} C)\,\delta s = g_s - C^T H^{-1} g`.
+    The logarithms of the size of the body and of its segments over their usual share of it, and what its soles are
+    thicker than usual [m], are Gaussian numbers s. Steps of the frames are eliminated from the normal equations,
+    :math:`(A - C^T H^{-1} C)\,\delta s = g_s - C^T H^{-1} g`.
 
     Args:
         problem: of the usual body.
         state: where the frames begin.
-        sigmas: standard deviations of s, ``(1 + len(SEGMENTS),)``.
+        sigmas: standard deviations of s, ``(1 + len(SEGMENTS) + 1,)``.
         max_steps: at most.
     """
     usual, stiffness = problem.skeleton, 1.0 / sigmas**2
 
     def objective(shape: FloatArray, tried: PriorState) -> tuple[PriorProblem, FloatArray, FloatArray, float]:
-        whole, *ratios = np.exp(shape).tolist()
-        body = stretch_body(usual, whole, {name: whole * r for name, r in zip(SEGMENTS, ratios, strict=True)})
-        # The problem of this body
-        here = replace(problem, skeleton=body, body=carry_points(problem.tracker.model, body, problem.names))
+        whole, *ratios = np.exp(shape[:-1]).tolist()
+        stretched = {name: whole * r for name, r in zip(SEGMENTS, ratios, strict=True)}
+        here = problem.put_on(stretch_body(usual, whole, stretched, sole_m=float(shape[-1])))
         blocks, slopes, costs = here.linearise(tried)
         cost = costs.sum() + (here.accelerate(tried) ** 2).sum() + (stiffness * shape**2).sum()
         return here, blocks, slopes, float(cost)

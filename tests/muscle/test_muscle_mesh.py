@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marey.base import FormatError, InputError, MissingFileError
+from marey.base import FormatError, InputError, MareyWarning, MissingFileError
 from marey.muscle import SoftBody, SurfaceMesh, TetMesh, load_scene
 from marey.muscle.elastic.shapes import Solid
 
@@ -148,8 +148,20 @@ def test_cells_are_as_large_as_asked_and_at_most_three_thousand_by_default():
     assert 1000 < len(usual.cells) <= 3000
     assert usual.volume == pytest.approx(ball.volume, rel=0.02)
     # Turned inside out, and with a hole of one triangle: the same body
-    again = SurfaceMesh(ball.nodes, ball.surface[1:, ::-1]).fill(0.08)
+    with pytest.warns(MareyWarning, match="1 hole"):
+        again = SurfaceMesh(ball.nodes, ball.surface[1:, ::-1]).fill(0.08)
     assert again.volume == pytest.approx(ball.volume, rel=0.05)
+
+
+def test_holes_are_counted_and_measured():
+    box = TetMesh.box((0.2, 0.3, 0.4), (1, 1, 1))
+    assert not len(SurfaceMesh(box.nodes, box.surface).measure_holes())
+    # Without the floor (0.2 by 0.4 m) and one triangle of the lid
+    on_floor, on_lid = ((box.nodes[box.surface][..., 1] == y).all(axis=1) for y in (0.0, 0.3))
+    kept = ~on_floor
+    kept[np.flatnonzero(on_lid)[0]] = False
+    holes = SurfaceMesh(box.nodes, box.surface[kept]).measure_holes()
+    np.testing.assert_allclose(holes, [np.hypot(0.2, 0.4)] * 2, atol=1e-12)
 
 
 def test_distances_of_a_surface_are_those_of_its_shape():

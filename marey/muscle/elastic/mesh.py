@@ -9,6 +9,7 @@ good, their number is known before, and no other library is needed.
 
 from __future__ import annotations
 
+import warnings
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
@@ -25,6 +26,7 @@ from marey.base import (
     FormatError,
     InputError,
     IntArray,
+    MareyWarning,
     MissingExtraError,
     MissingFileError,
     frozen,
@@ -417,6 +419,20 @@ class SurfaceMesh:
         a, b, c = (self.vertices[self.faces[:, k]] for k in range(3))
         return float(np.einsum("fi,fi->", a, np.cross(b, c))) / 6.0
 
+    def measure_holes(self) -> FloatArray:
+        """Widths [m] of the holes, widest first: each is the diagonal of a box around edges of one triangle only."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        edges = np.sort(np.concatenate([self.faces[:, [0, 1]], self.faces[:, [1, 2]], self.faces[:, [2, 0]]]), axis=1)
+        edges, counts = np.unique(edges[edges[:, 0] != edges[:, 1]], axis=0, return_counts=True)
+        corners, numbers = np.unique(edges[counts == 1], return_inverse=True)
+        a, b = numbers.reshape(-1, 2).T
+        rims = coo_array((np.ones(len(a)), (a, b)), shape=2 * corners.shape)
+        count, labels = connected_components(rims, directed=False)
+        rings = [self.vertices[corners[labels == k]] for k in range(count)]
+        return np.sort([float(np.linalg.norm(np.ptp(ring, axis=0))) for ring in rings])[::-1]
+
     def distance(self, points: ArrayLike) -> FloatArray:
         """Signed distance ``(N,)`` [m] of points ``(N, 3)``: negative inside."""
         p = np.array(points, dtype=np.float64).reshape(-1, 3)
@@ -427,7 +443,10 @@ class SurfaceMesh:
         return np.stack([self.vertices.min(axis=0), self.vertices.max(axis=0)])
 
     def fill(self, edge_m: float | None = None, *, max_cells: int = DEFAULT_CELLS) -> TetMesh:
-        """Tetrahedra inside the surface.
+        """Tetrahedra inside the surface; holes are closed where the surface winds around half of a point's view.
+
+        Warns:
+            MareyWarning: the surface has holes: how many, and how wide.
 
         Args:
             edge_m: longest edge of a cell [m]; as long as ``max_cells`` allows by default.
@@ -436,7 +455,10 @@ class SurfaceMesh:
         Raises:
             InputError: the surface encloses nothing, or an edge that is not positive.
         """
-        size = float(np.linalg.norm(np.ptp(self.vertices, axis=0)))
+        size, holes = float(np.linalg.norm(np.ptp(self.vertices, axis=0))), self.measure_holes()
+        if len(holes) and self.volume > 1e-9 * size**3:
+            text = f"the surface has {len(holes)} hole{'s' * (len(holes) > 1)}, up to {holes[0]:.3g} m wide"
+            warnings.warn(f"{text} (it is {size:.3g} m long); they are closed", MareyWarning, stacklevel=2)
         if edge_m is not None:
             if not (np.isfinite(edge_m) and edge_m > 0.0):
                 raise InputError(f"edge_m is {edge_m}", "It must be positive")
