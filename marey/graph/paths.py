@@ -56,6 +56,7 @@ class PathStep:
     place: FloatArray  # (3,) anchor at its start: x, z [m], yaw [rad]
     hold_s: float = 0.0  # [s] for which the pose at its end is held
     stretches: tuple[tuple[int, int], ...] = ()  # poses shown instead of the edge's own, if it had to be replaced
+    turn_rad: float = 0.0  # by which the body turns over its planted foot, beside what the clip does
 
     @property
     def is_blended(self) -> bool:

@@ -20,6 +20,7 @@ from marey.graph.reconstruction.joins import PoseTrack, Velocity, hold_last_pose
 from marey.kinematics import Limb, solve_two_bone
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, contact_positions, find_runs
+from marey.numerics import smootherstep
 from marey.skeleton import contact_points
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def is_pick(graph: MotionGraph, step: PathStep) -> bool:
 def split_step(graph: MotionGraph, step: PathStep) -> list[PoseTrack]:
     """Poses of one step in stretches, each with the pose after its last."""
     if not step.is_blended or step.weight == 1.0:
-        return _load_pose_ranges(graph, step.stretches or graph.stretches(step.edge), step.place)
+        return _load_pose_ranges(graph, step.stretches or graph.stretches(step.edge), step.place, step.turn_rad)
     return [step_track(graph, step)]
 
 
@@ -104,30 +105,42 @@ def _load_edge_track(graph: MotionGraph, stretches: Sequence[tuple[int, int]], p
     return spread_discontinuities(track, cuts, np.array([0.0, track.seconds]))
 
 
-def _load_pose_ranges(graph: MotionGraph, stretches: Sequence[tuple[int, int]], place: FloatArray) -> list[PoseTrack]:
-    """Poses of stretches, all placed by their anchors, each from its first pose to that after its last."""
+def _load_pose_ranges(
+    graph: MotionGraph, stretches: Sequence[tuple[int, int]], place: FloatArray, turn_rad: float = 0.0
+) -> list[PoseTrack]:
+    """Poses of stretches, all placed by their anchors, each from its first pose to that after its last.
+
+    A step that turns does so smoothly, from its first pose to that after its last.
+    """
     database, pieces = graph.database, list[PoseTrack]()
+    done, count = 0, sum(stop - start for start, stop in stretches)
     for start, stop in stretches:
         has_next = stop < database.num_poses and database.clip[stop] == database.clip[stop - 1]
         poses = np.append(np.arange(start, stop), stop if has_next else stop - 1)
-        pieces.append(_load_range(graph, poses, int(database.phase[stop - 1]), place))
+        turns = turn_rad * smootherstep((done + np.arange(-1, stop - start + 1)) / count)
+        pieces.append(_load_range(graph, poses, int(database.phase[stop - 1]), place, turns))
+        done += stop - start
     return pieces
 
 
-def _load_range(graph: MotionGraph, poses: IntArray, phase: int, place: FloatArray) -> PoseTrack:
-    """Poses of a clip, and how fast the clip comes to the first of them."""
-    before = int(poses[0]) - 1
+def _load_range(
+    graph: MotionGraph, poses: IntArray, phase: int, place: FloatArray, turns: FloatArray | None = None
+) -> PoseTrack:
+    """Poses of a clip, turned over their anchor, and how fast it comes to the first; the first turn is of a pose before."""
+    before, turns = int(poses[0]) - 1, np.zeros(len(poses) + 1) if turns is None else turns
     if before < 0 or graph.database.clip[before] != graph.database.clip[poses[0]]:
-        return place_poses(graph, poses, phase, place)
-    track = place_poses(graph, np.append(before, poses), phase, place)
+        return place_poses(graph, poses, phase, place, turns[1:])
+    track = place_poses(graph, np.append(before, poses), phase, place, turns)
     return replace(track.rows(slice(1, None), track.times[:-1]), arrival=track.velocity(0))
 
 
-def place_poses(graph: MotionGraph, poses: IntArray, phase: int, place: FloatArray) -> PoseTrack:
-    """Poses carried so that the anchor of a phase is at ``place``."""
+def place_poses(
+    graph: MotionGraph, poses: IntArray, phase: int, place: FloatArray, turns: FloatArray | float = 0.0
+) -> PoseTrack:
+    """Poses carried so that the anchor of a phase is at ``place``, and then each turned about it [rad]."""
     database = graph.database
     anchor, feet = database.phases.anchor[phase], database.phases.feet[phase]
-    R = SO3.exp((place[2] - anchor[2]) * UP)
+    R = SO3.exp((place[2] - anchor[2] + np.broadcast_to(turns, len(poses)))[:, None] * UP)
     here, there = np.array([anchor[0], 0.0, anchor[1]]), np.array([place[0], 0.0, place[1]])
     wxyz = database.wxyz[poses].copy()
     wxyz[:, 0] = (R @ SO3(wxyz[:, 0])).wxyz

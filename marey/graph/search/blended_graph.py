@@ -49,6 +49,7 @@ from marey.graph.search.heuristics import (
     root_path_lengths,
     worst_case,
 )
+from marey.numerics import smootherstep
 
 if TYPE_CHECKING:
     from marey.graph.motion_graph import MotionGraph
@@ -66,13 +67,13 @@ MAX_TURN: Final = np.deg2rad(20.0)  # [rad] by which two blended flights may dif
 GAP_COST_FACTOR: Final = 6.0  # thresholds: a pose may jump by so much where a way goes over to a blend, or back
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EdgeBlends:
-    """Edges of a graph of blends: edge e is ``a[e]`` with ``weight[e]`` and ``c[e]`` with the rest."""
+class EdgeBlends(NamedTuple):
+    """Edges made of those of a graph: edge e is ``a[e]`` with ``weight[e]`` and ``c[e]`` with the rest, turned."""
 
     a: IntArray  # (E,)
     c: IntArray  # (E,)
     weight: FloatArray  # (E,)
+    turn: FloatArray  # (E,) [rad] by which the body turns over its planted foot, beside what the clips do
 
 
 class _EdgePairs(NamedTuple):
@@ -231,9 +232,53 @@ def _append_rows(
     )  # fmt: skip
     whole = np.arange(edges)
     blends = EdgeBlends(
-        np.concatenate([whole, a])[by], np.concatenate([whole, c])[by], np.concatenate([np.ones(edges), w])[by]
-    )
+        np.concatenate([whole, a])[by], np.concatenate([whole, c])[by], np.concatenate([np.ones(edges), w])[by],
+        np.zeros(len(by)),
+    )  # fmt: skip
     return laid, arc[by], blends
+
+
+TURN_SHARES: Final = (0.0, -1.0, -0.5, 0.5, 1.0)  # [-] of the largest turn; as captured comes first
+
+
+def add_turned_steps(roads: SearchGraph, arc: FloatArray, turn_rad: float, price: float) -> tuple[SearchGraph, FloatArray, EdgeBlends]:
+    r"""A graph with its steps also turned about the foot that carries them, by :math:`\theta` up to a limit.
+
+    A step is an edge that leaves one planted foot and is no take-off; of those that differ from one another, since
+    only what differs needs turns. It ends where the captured one does, turned by all of :math:`\theta`, and costs
+    :math:`1 + p (\theta / \theta_m)^2` times as much.
+
+    Args:
+        roads: the graph.
+        arc: length of the root's way along each edge ``(E,)`` [m].
+        turn_rad: largest turn.
+        price: p.
+    """
+    source, place = roads.source, np.empty(len(roads.order), dtype=np.int64)
+    place[roads.order] = np.arange(len(place))
+    is_step = (np.isfinite(roads.feet[:, :, 0]).sum(axis=1) == 1)[source] & (roads.event[roads.target] != FLIGHT)
+    steps = np.flatnonzero(is_step & (place < (roads.first[:-1] + roads.few)[source]))
+    edge = np.concatenate([np.arange(len(place)), *[steps] * (len(TURN_SHARES) - 1)])
+    share = np.repeat(TURN_SHARES, [len(place), *[len(steps)] * (len(TURN_SHARES) - 1)])
+    # In the order of the search: states, then captured steps as they were, each with its turned ones behind it
+    by = np.lexsort((np.abs(share), place[edge]))
+    edge, share = edge[by], share[by]
+    turn = turn_rad * share
+    c, s = np.cos(turn)[:, None], np.sin(turn)[:, None]
+    delta = roads.delta[edge]
+    delta = compose_planar(np.stack([0.0 * turn, 0.0 * turn, turn], axis=1), delta)
+    # The root turns as it does in the motion
+    angle = turn[:, None] * smootherstep(np.linspace(0.0, 1.0, roads.path.shape[1]))
+    frames = np.stack([0.0 * angle, 0.0 * angle, angle], axis=2)
+    path = compose_planar(frames, np.pad(roads.path[edge], ((0, 0), (0, 0), (0, 1))))[..., :2]
+    cost = roads.cost[edge] * (1.0 + price * share**2)
+    states = np.arange(len(roads.first) - 1)
+    few = np.bincount(source[edge[share != 0.0]], minlength=len(states)) + roads.few
+    laid = roads._replace(
+        first=np.searchsorted(source[edge], np.arange(len(states) + 1)), order=np.arange(len(edge)), few=few,
+        target=roads.target[edge], cost=cost, delta=delta, path=path, flight=roads.flight[edge], apart=roads.apart[edge],
+    )  # fmt: skip
+    return laid, arc[edge], EdgeBlends(edge, edge, np.ones(len(edge)), turn)
 
 
 def _append_states(graph: MotionGraph, roads: SearchGraph, nodes: IntArray) -> SearchGraph:
@@ -270,8 +315,8 @@ class PreparedGraph:
     source: object  # what it was made of
     roads: SearchGraph
     rates: CostRates
-    blends: EdgeBlends | None = None  # what its edges are blends of; None: edges of the graph
-    is_calm: bool = False  # whether flights and picks are only where a constraint asks for them
+    blends: EdgeBlends | None = None  # what its edges are made of; None: edges of the graph
+    key: tuple[int, bool, tuple[float, float]] = (1, False, (0.0, 0.0))  # k, calm and turn of `prepare_graph`
 
 
 _prepared_graphs: list[PreparedGraph] = []
@@ -279,18 +324,21 @@ _spare_memories: list[SearchMemory] = []
 _lock = threading.Lock()
 
 
-def prepare_graph(graph: MotionGraph, k: int = 1, *, calm: bool = False) -> PreparedGraph:
+def prepare_graph(
+    graph: MotionGraph, k: int = 1, *, calm: bool = False, turn: tuple[float, float] = (0.0, 0.0)
+) -> PreparedGraph:
     """A graph, with blends of two near its picks if ``k`` is 2; made ready when it is first asked for.
 
-    With ``calm``, flights and picks are allowed only where a constraint requires them.
+    With ``calm``, flights and picks are allowed only where a constraint requires them. ``turn`` is the angle [rad] and
+    the price of :func:`add_turned_steps`; none where the angle is zero.
     """
     with _lock:
         for known in _prepared_graphs:
-            if known.source is graph.arrays and (known.blends is not None) == (k == 2) and known.is_calm == calm:
+            if known.source is graph.arrays and known.key == (k, calm, turn):
                 return known
     if calm:
         # The same graph with all flights and picks set apart
-        prepared = prepare_graph(graph, k)
+        prepared = prepare_graph(graph, k, turn=turn)
         # Picks to which states lead that have but one way to go
         edges = prepared.roads
         single = np.flatnonzero(np.diff(edges.first) == 1)
@@ -308,7 +356,8 @@ def prepare_graph(graph: MotionGraph, k: int = 1, *, calm: bool = False) -> Prep
         leap = np.full(len(pick), EMPTY)
         leap[single] = np.where(edges.flight[edge, 0] > 0.0, edge, EMPTY)
         edges = edges._replace(pick=np.where(own == EMPTY, pick, EMPTY), pick_end=end, leap=leap, apart=apart)
-        made = replace(prepared, roads=edges, rates=measure_rates(edges, prepared.rates.length), is_calm=True)
+        rates = measure_rates(edges, prepared.rates.length)
+        made = replace(prepared, roads=edges, rates=rates, key=(k, calm, turn))
     else:
         arrays, arc, blends = graph.arrays, graph.arrays.arc, None
         if k == 1:
@@ -324,8 +373,10 @@ def prepare_graph(graph: MotionGraph, k: int = 1, *, calm: bool = False) -> Prep
             )  # fmt: skip
         else:
             roads, arc, blends = lay_out_pairs(graph, prepare_graph(graph).roads)
+        if k == 1 and turn[0] > 0.0:
+            roads, arc, blends = add_turned_steps(roads, arc, *turn)
         rates = measure_rates(roads, worst_case(root_path_lengths(roads, arc)))
-        made = PreparedGraph(arrays, roads, rates, blends)
+        made = PreparedGraph(arrays, roads, rates, blends, (k, calm, turn))
     with _lock:
         _prepared_graphs.append(made)
         del _prepared_graphs[:-NUM_KEPT_GRAPHS]

@@ -143,7 +143,6 @@ def search_graph(
         until,
         is_blended,
         few,
-        fallback,
         method,
         on_solution,
     )
@@ -158,11 +157,16 @@ def search_graph(
             # Boxes that close the way are jumped over where they are low enough
             ask = replace(ask, sketch=leap_low_boxes(sketch, chosen), is_blended=k == 2)
             run = ask.answer(memory, clock, calm=calm, direct=direct) if ask.sketch is not sketch else run
-        # Longer ways, then unasked jumps as well
-        for is_calm, is_meant in ((calm, direct), (False, calm)):
+        # Longer ways, then steps that turn, then ways inside phases, then unasked jumps as well
+        turned = replace(ask, turn=(chosen.turn_rad, chosen.turn_price), is_blended=False)
+        looking = replace(ask, looks=Detours(graph) if fallback else None)
+        tries = (
+            (ask, calm, direct), (turned, calm, chosen.turn_rad > 0.0), (looking, calm, fallback), (looking, False, calm)
+        )  # fmt: skip
+        for other, is_calm, is_meant in tries:
             if is_meant and not isinstance(run, SearchFailure) and run.best is None and not clock.stopped:
                 clear_memory(memory)
-                run = ask.answer(memory, clock, calm=is_calm, before=run)
+                run = other.answer(memory, clock, calm=is_calm, before=run)
         if isinstance(run, SearchFailure):
             return SearchResult(run.code, seconds=clock.seconds, advice=run.advice)
         return _make_result(graph, ask.sketch, run, clock)
@@ -181,9 +185,10 @@ class _SearchQuery:
     until: int | None
     is_blended: bool
     few: bool
-    fallback: bool
     method: str
     on_solution: Callable[[SearchSolution], bool | None] | None
+    turn: tuple[float, float] = (0.0, 0.0)  # angle [rad] and price of steps that turn
+    looks: Detours | None = None  # other ways inside phases
 
     def answer(
         self,
@@ -208,10 +213,6 @@ class _SearchQuery:
         listener = None if self.on_solution is None else tell
         run = before
         if isinstance(problem, SearchProblem):
-            # Other ways inside phases are of use only where something stands in the way
-            world = self.sketch.world
-            has_walls = bool(self.sketch.path is not None or world.walls or world.tables or world.boxes)
-            looks = Detours(self.graph) if self.fallback and has_walls and not direct else None
             share = clock.part(self.settings.unblended_share) if self.is_blended else clock
             run = AnytimeSearch(
                 problem,
@@ -219,7 +220,7 @@ class _SearchQuery:
                 share,
                 listener,
                 few=self.few,
-                looks=looks,
+                looks=self.looks,
                 before=before,
                 patience=patience.part(self.settings.unblended_share) if self.is_blended else patience,
             )
@@ -245,7 +246,7 @@ class _SearchQuery:
         return problem if isinstance(problem, SearchFailure) else SearchFailure("TIMEOUT", "give more time")
 
     def _problem(self, k: int, calm: bool, direct: bool, *, is_free: bool = False) -> SearchProblem | SearchFailure:
-        made = prepare_graph(self.graph, k, calm=calm)
+        made = prepare_graph(self.graph, k, calm=calm, turn=self.turn)
         # Near a pick is enough where blends of all steps do the rest
         settings = replace(self.settings, slack_m=SearchSettings().slack_m) if is_free else self.settings
         return SearchProblem.from_sketch(
