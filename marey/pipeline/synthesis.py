@@ -75,6 +75,10 @@ class SynthesisResult(Result):
                 self.validity.worst_span,
             )
             found = (*found, share if worst is None else f"{share}; {worst.words}")
+        turns = [] if self.search is None else [abs(step.turn_rad) for step in self.search.steps if step.turn_rad]
+        if turns:
+            steps = f"{len(turns)} steps turn by up to {np.degrees(max(turns)):.0f}° more than their clips"
+            found = (f"{steps}: no way of captured steps was found", *found)
         return (*self.refusals, *found)
 
     @property

@@ -78,7 +78,7 @@ class SearchSettings:
     direct_share: float = 0.4  # of the budget that may be spent before longer ways are looked at, if none was found
     unblended_share: float = 0.8  # of the budget that may be spent before blends are looked at
     calm_share: float = 0.7  # and before jumps are allowed where nothing asks for them, if no way was found
-    turn_rad: float = 0.26  # [rad] by which a captured step may turn the body besides, if no way was found; 0: none may
+    turn_rad: float = 0.35  # [rad] by which a captured step may turn the body besides, if no way was found; 0: none may
     turn_price: float = 1.0  # [-] of the cost of a step, for so large a turn
 
     def __post_init__(self) -> None:

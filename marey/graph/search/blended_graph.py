@@ -306,6 +306,7 @@ MIN_STANDS: Final = 40  # and at least so many of the slowest
 NUM_CHEAP_EDGES: Final = 5  # edges of a state that are kept besides those that differ
 LONGEST_LEAD: Final = 20  # edges before a pick
 NUM_KEPT_GRAPHS: Final = 8  # graphs that are kept ready
+NO_TURN: Final = (0.0, 0.0)  # [rad] and price: steps are as captured
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -316,7 +317,7 @@ class PreparedGraph:
     roads: SearchGraph
     rates: CostRates
     blends: EdgeBlends | None = None  # what its edges are made of; None: edges of the graph
-    key: tuple[int, bool, tuple[float, float]] = (1, False, (0.0, 0.0))  # k, calm and turn of `prepare_graph`
+    key: tuple[int, bool, tuple[float, float]] = (1, False, NO_TURN)  # k, calm and turn of `prepare_graph`
 
 
 _prepared_graphs: list[PreparedGraph] = []
@@ -325,12 +326,12 @@ _lock = threading.Lock()
 
 
 def prepare_graph(
-    graph: MotionGraph, k: int = 1, *, calm: bool = False, turn: tuple[float, float] = (0.0, 0.0)
+    graph: MotionGraph, k: int = 1, *, calm: bool = False, turn: tuple[float, float] = NO_TURN
 ) -> PreparedGraph:
     """A graph, with blends of two near its picks if ``k`` is 2; made ready when it is first asked for.
 
     With ``calm``, flights and picks are allowed only where a constraint requires them. ``turn`` is the angle [rad] and
-    the price of :func:`add_turned_steps`; none where the angle is zero.
+    the price of :func:`add_turned_steps`, of a graph without blends.
     """
     with _lock:
         for known in _prepared_graphs:
@@ -373,7 +374,7 @@ def prepare_graph(
             )  # fmt: skip
         else:
             roads, arc, blends = lay_out_pairs(graph, prepare_graph(graph).roads)
-        if k == 1 and turn[0] > 0.0:
+        if turn != NO_TURN:
             roads, arc, blends = add_turned_steps(roads, arc, *turn)
         rates = measure_rates(roads, worst_case(root_path_lengths(roads, arc)))
         made = PreparedGraph(arrays, roads, rates, blends, (k, calm, turn))

@@ -16,7 +16,7 @@ from marey.graph.database.settings import SearchSettings
 from marey.graph.paths import BOUNDED, OPTIMAL, PathStep, SearchResult, SearchSolution
 from marey.graph.reconstruction.motion import final_errors
 from marey.graph.search.anytime import AnytimeSearch, compile_kernels
-from marey.graph.search.blended_graph import DEFAULT_MAX_STATES, borrow_memory, prepare_graph
+from marey.graph.search.blended_graph import DEFAULT_MAX_STATES, NO_TURN, borrow_memory, prepare_graph
 from marey.graph.search.problem import CancelToken, Detours, SearchClock, SearchProblem
 from marey.graph.search.sketch import SearchFailure, leap_low_boxes
 from marey.world import Sketch
@@ -157,12 +157,17 @@ def search_graph(
             # Boxes that close the way are jumped over where they are low enough
             ask = replace(ask, sketch=leap_low_boxes(sketch, chosen), is_blended=k == 2)
             run = ask.answer(memory, clock, calm=calm, direct=direct) if ask.sketch is not sketch else run
-        # Longer ways, then steps that turn, then ways inside phases, then unasked jumps as well
-        turned = replace(ask, turn=(chosen.turn_rad, chosen.turn_price), is_blended=False)
-        looking = replace(ask, looks=Detours(graph) if fallback else None)
+        # Longer ways, then steps that turn, then other ways inside phases where something may stand in the way, then
+        # unasked jumps
+        world = sketch.world
+        has_walls = bool(sketch.path is not None or world.walls or world.tables or world.boxes)
+        turned = replace(ask, turn=(chosen.turn_rad, chosen.turn_price))
         tries = (
-            (ask, calm, direct), (turned, calm, chosen.turn_rad > 0.0), (looking, calm, fallback), (looking, False, calm)
-        )  # fmt: skip
+            (ask, calm, direct),
+            (replace(turned, is_blended=False), calm, chosen.turn_rad > 0.0),
+            (replace(ask, is_blended=False, looks=Detours(graph)), calm, fallback and has_walls),
+            (turned, False, calm),
+        )
         for other, is_calm, is_meant in tries:
             if is_meant and not isinstance(run, SearchFailure) and run.best is None and not clock.stopped:
                 clear_memory(memory)
@@ -187,7 +192,7 @@ class _SearchQuery:
     few: bool
     method: str
     on_solution: Callable[[SearchSolution], bool | None] | None
-    turn: tuple[float, float] = (0.0, 0.0)  # angle [rad] and price of steps that turn
+    turn: tuple[float, float] = NO_TURN  # angle [rad] and price of steps that turn
     looks: Detours | None = None  # other ways inside phases
 
     def answer(
@@ -246,7 +251,7 @@ class _SearchQuery:
         return problem if isinstance(problem, SearchFailure) else SearchFailure("TIMEOUT", "give more time")
 
     def _problem(self, k: int, calm: bool, direct: bool, *, is_free: bool = False) -> SearchProblem | SearchFailure:
-        made = prepare_graph(self.graph, k, calm=calm, turn=self.turn)
+        made = prepare_graph(self.graph, k, calm=calm, turn=self.turn if k == 1 else NO_TURN)
         # Near a pick is enough where blends of all steps do the rest
         settings = replace(self.settings, slack_m=SearchSettings().slack_m) if is_free else self.settings
         return SearchProblem.from_sketch(
@@ -257,7 +262,7 @@ class _SearchQuery:
 
 def _make_result(graph: MotionGraph, sketch: Sketch, run: AnytimeSearch, clock: SearchClock) -> SearchResult:
     if run.best is None:
-        code = run.stopped or "EXHAUSTED"
+        code = "EXHAUSTED" if run.is_exhausted else run.stopped or "EXHAUSTED"
         return SearchResult(
             code, expansions=run.expansions, seconds=clock.seconds, violations=run.violations, stopped=run.stopped,
             advice=run.advice(code),
