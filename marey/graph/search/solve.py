@@ -132,7 +132,7 @@ def search_graph(
         # Captured picks hardly ever have hand and pinned root both in place: most of the time is for blends
         is_pinned = any(event.kind in ("pick", "place") and event.at is not None for event in sketch.events)
         share = min(chosen.unblended_share, PINNED_SHARE) if is_pinned else chosen.unblended_share
-        chosen = replace(chosen, slack_m=0.0, arm_m=0.0, unblended_share=share)
+        chosen = replace(chosen, slack_m=0.0, arm_m=0.0, turn_rad=0.0, unblended_share=share)
     ask = _SearchQuery(
         graph,
         sketch,
