@@ -75,9 +75,10 @@ class SynthesisResult(Result):
                 self.validity.worst_span,
             )
             found = (*found, share if worst is None else f"{share}; {worst.words}")
-        turns = [] if self.search is None else [abs(step.turn_rad) for step in self.search.steps if step.turn_rad]
-        if turns:
-            steps = f"{len(turns)} steps turn by up to {np.degrees(max(turns)):.0f}° more than their clips"
+        warps = np.abs([step.warp for step in self.search.steps if step.is_warped]) if self.search else np.zeros(0)
+        if len(warps):
+            turn, way = np.degrees(warps[:, 2].max()), 100.0 * np.hypot(*warps[:, :2].T).max()
+            steps = f"{len(warps)} steps depart from their clips, by up to {turn:.0f}° and {way:.0f} cm"
             found = (f"{steps}: no way of captured steps was found", *found)
         return (*self.refusals, *found)
 

@@ -68,12 +68,12 @@ GAP_COST_FACTOR: Final = 6.0  # thresholds: a pose may jump by so much where a w
 
 
 class EdgeBlends(NamedTuple):
-    """Edges made of those of a graph: edge e is ``a[e]`` with ``weight[e]`` and ``c[e]`` with the rest, turned."""
+    """Edges made of those of a graph: edge e is ``a[e]`` with ``weight[e]`` and ``c[e]`` with the rest, warped."""
 
     a: IntArray  # (E,)
     c: IntArray  # (E,)
     weight: FloatArray  # (E,)
-    turn: FloatArray  # (E,) [rad] by which the body turns over its planted foot, beside what the clips do
+    warp: FloatArray  # (E, 3) x, z [m], yaw [rad] by which the body is carried over its foot, beside what the clips do
 
 
 class _EdgePairs(NamedTuple):
@@ -233,52 +233,66 @@ def _append_rows(
     whole = np.arange(edges)
     blends = EdgeBlends(
         np.concatenate([whole, a])[by], np.concatenate([whole, c])[by], np.concatenate([np.ones(edges), w])[by],
-        np.zeros(len(by)),
+        np.zeros((len(by), 3)),
     )  # fmt: skip
     return laid, arc[by], blends
 
 
-TURN_SHARES: Final = (0.0, -1.0, -0.5, 0.5, 1.0)  # [-] of the largest turn; as captured comes first
+WARPS: Final = ((0.0, 0.0), (-1.0, 0.0), (-0.5, 0.0), (0.5, 0.0), (1.0, 0.0), (0.0, -1.0), (0.0, 1.0))
+"""Turn and length [-] of a step beside what its clip does, in parts of the largest; as captured comes first."""
 
 
-def add_turned_steps(roads: SearchGraph, arc: FloatArray, turn_rad: float, price: float) -> tuple[SearchGraph, FloatArray, EdgeBlends]:
-    r"""A graph with its steps also turned about the foot that carries them, by :math:`\theta` up to a limit.
+class StepWarp(NamedTuple):
+    """By how much steps may depart from captured ones, and what that costs."""
 
-    A step is an edge that leaves one planted foot and is no take-off; of those that differ from one another, since
-    only what differs needs turns. It ends where the captured one does, turned by all of :math:`\theta`, and costs
-    :math:`1 + p (\theta / \theta_m)^2` times as much.
+    turn_rad: float = 0.0  # largest turn about the planted foot
+    length_m: float = 0.0  # by which a step is longer or shorter at most
+    price: float = 0.0  # [-] of the cost of a step, for the largest warp
+
+
+NO_WARP: Final = StepWarp()
+
+
+def add_warped_steps(
+    roads: SearchGraph, arc: FloatArray, limits: StepWarp
+) -> tuple[SearchGraph, FloatArray, EdgeBlends]:
+    r"""A graph whose steps also turn, and are longer and shorter, than their clips.
+
+    A step is an edge that leaves one planted foot and is no take-off; of those that differ from one another, since only
+    what differs needs warps. The body is carried over its foot by a share :math:`s(t)` of a displacement
+    :math:`(x, z, \theta)` that rises smoothly from zero to one, and the step ends in the state in which the captured
+    one does. A step with a part :math:`w` of the largest warp costs :math:`1 + p w^2` times as much.
 
     Args:
         roads: the graph.
         arc: length of the root's way along each edge ``(E,)`` [m].
-        turn_rad: largest turn.
-        price: p.
+        limits: largest warps, and p.
     """
     source, place = roads.source, np.empty(len(roads.order), dtype=np.int64)
     place[roads.order] = np.arange(len(place))
     is_step = (np.isfinite(roads.feet[:, :, 0]).sum(axis=1) == 1)[source] & (roads.event[roads.target] != FLIGHT)
     steps = np.flatnonzero(is_step & (place < (roads.first[:-1] + roads.few)[source]))
-    edge = np.concatenate([np.arange(len(place)), *[steps] * (len(TURN_SHARES) - 1)])
-    share = np.repeat(TURN_SHARES, [len(place), *[len(steps)] * (len(TURN_SHARES) - 1)])
-    # In the order of the search: states, then captured steps as they were, each with its turned ones behind it
-    by = np.lexsort((np.abs(share), place[edge]))
-    edge, share = edge[by], share[by]
-    turn = turn_rad * share
-    c, s = np.cos(turn)[:, None], np.sin(turn)[:, None]
-    delta = roads.delta[edge]
-    delta = compose_planar(np.stack([0.0 * turn, 0.0 * turn, turn], axis=1), delta)
-    # The root turns as it does in the motion
-    angle = turn[:, None] * smootherstep(np.linspace(0.0, 1.0, roads.path.shape[1]))
-    frames = np.stack([0.0 * angle, 0.0 * angle, angle], axis=2)
-    path = compose_planar(frames, np.pad(roads.path[edge], ((0, 0), (0, 0), (0, 1))))[..., :2]
-    cost = roads.cost[edge] * (1.0 + price * share**2)
-    states = np.arange(len(roads.first) - 1)
-    few = np.bincount(source[edge[share != 0.0]], minlength=len(states)) + roads.few
+    kinds = [row for row in WARPS[1:] if limits.turn_rad * row[0] != 0.0 or limits.length_m * row[1] != 0.0]
+    edge = np.concatenate([np.arange(len(place)), *[steps] * len(kinds)])
+    share = np.concatenate([np.zeros((len(place), 2)), np.repeat(kinds, len(steps), axis=0).reshape(-1, 2)])
+    # In the order of the search: states, then captured steps as they were, each with its warped ones behind it
+    size = np.abs(share).max(axis=1)
+    by = np.lexsort((size, place[edge]))
+    edge, share, size = edge[by], share[by], size[by]
+    # Along the step, which is from anchor to anchor
+    ahead = roads.delta[edge, :2] / np.maximum(np.linalg.norm(roads.delta[edge, :2], axis=1, keepdims=True), 1e-9)
+    warp = np.concatenate([limits.length_m * share[:, 1:] * ahead, limits.turn_rad * share[:, :1]], axis=1)
+    # The root on its way is carried as it is in the motion
+    carried = warp[:, None] * smootherstep(np.linspace(0.0, 1.0, roads.path.shape[1]))[:, None]
+    path = compose_planar(carried, np.pad(roads.path[edge], ((0, 0), (0, 0), (0, 1))))[..., :2]
+    states = len(roads.first) - 1
     laid = roads._replace(
-        first=np.searchsorted(source[edge], np.arange(len(states) + 1)), order=np.arange(len(edge)), few=few,
-        target=roads.target[edge], cost=cost, delta=delta, path=path, flight=roads.flight[edge], apart=roads.apart[edge],
+        first=np.searchsorted(source[edge], np.arange(states + 1)), order=np.arange(len(edge)),
+        few=roads.few + np.bincount(source[edge[size > 0.0]], minlength=states), target=roads.target[edge],
+        cost=roads.cost[edge] * (1.0 + limits.price * size**2), delta=compose_planar(warp, roads.delta[edge]),
+        path=path, flight=roads.flight[edge], apart=roads.apart[edge],
     )  # fmt: skip
-    return laid, arc[edge], EdgeBlends(edge, edge, np.ones(len(edge)), turn)
+    return laid, arc[edge], EdgeBlends(edge, edge, np.ones(len(edge)), warp)
 
 
 def _append_states(graph: MotionGraph, roads: SearchGraph, nodes: IntArray) -> SearchGraph:
@@ -306,7 +320,6 @@ MIN_STANDS: Final = 40  # and at least so many of the slowest
 NUM_CHEAP_EDGES: Final = 5  # edges of a state that are kept besides those that differ
 LONGEST_LEAD: Final = 20  # edges before a pick
 NUM_KEPT_GRAPHS: Final = 8  # graphs that are kept ready
-NO_TURN: Final = (0.0, 0.0)  # [rad] and price: steps are as captured
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -317,7 +330,7 @@ class PreparedGraph:
     roads: SearchGraph
     rates: CostRates
     blends: EdgeBlends | None = None  # what its edges are made of; None: edges of the graph
-    key: tuple[int, bool, tuple[float, float]] = (1, False, NO_TURN)  # k, calm and turn of `prepare_graph`
+    key: tuple[int, bool, StepWarp] = (1, False, NO_WARP)  # k, calm and warp of `prepare_graph`
 
 
 _prepared_graphs: list[PreparedGraph] = []
@@ -326,20 +339,20 @@ _lock = threading.Lock()
 
 
 def prepare_graph(
-    graph: MotionGraph, k: int = 1, *, calm: bool = False, turn: tuple[float, float] = NO_TURN
+    graph: MotionGraph, k: int = 1, *, calm: bool = False, warp: StepWarp = NO_WARP
 ) -> PreparedGraph:
     """A graph, with blends of two near its picks if ``k`` is 2; made ready when it is first asked for.
 
-    With ``calm``, flights and picks are allowed only where a constraint requires them. ``turn`` is the angle [rad] and
-    the price of :func:`add_turned_steps`, of a graph without blends.
+    With ``calm``, flights and picks are allowed only where a constraint requires them. A ``warp`` is that of
+    :func:`add_warped_steps`, for a graph without blends.
     """
     with _lock:
         for known in _prepared_graphs:
-            if known.source is graph.arrays and known.key == (k, calm, turn):
+            if known.source is graph.arrays and known.key == (k, calm, warp):
                 return known
     if calm:
         # The same graph with all flights and picks set apart
-        prepared = prepare_graph(graph, k, turn=turn)
+        prepared = prepare_graph(graph, k, warp=warp)
         # Picks to which states lead that have but one way to go
         edges = prepared.roads
         single = np.flatnonzero(np.diff(edges.first) == 1)
@@ -358,7 +371,7 @@ def prepare_graph(
         leap[single] = np.where(edges.flight[edge, 0] > 0.0, edge, EMPTY)
         edges = edges._replace(pick=np.where(own == EMPTY, pick, EMPTY), pick_end=end, leap=leap, apart=apart)
         rates = measure_rates(edges, prepared.rates.length)
-        made = replace(prepared, roads=edges, rates=rates, key=(k, calm, turn))
+        made = replace(prepared, roads=edges, rates=rates, key=(k, calm, warp))
     else:
         arrays, arc, blends = graph.arrays, graph.arrays.arc, None
         if k == 1:
@@ -374,10 +387,10 @@ def prepare_graph(
             )  # fmt: skip
         else:
             roads, arc, blends = lay_out_pairs(graph, prepare_graph(graph).roads)
-        if turn != NO_TURN:
-            roads, arc, blends = add_turned_steps(roads, arc, *turn)
+        if warp != NO_WARP:
+            roads, arc, blends = add_warped_steps(roads, arc, warp)
         rates = measure_rates(roads, worst_case(root_path_lengths(roads, arc)))
-        made = PreparedGraph(arrays, roads, rates, blends, (k, calm, turn))
+        made = PreparedGraph(arrays, roads, rates, blends, (k, calm, warp))
     with _lock:
         _prepared_graphs.append(made)
         del _prepared_graphs[:-NUM_KEPT_GRAPHS]

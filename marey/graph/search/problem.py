@@ -366,11 +366,11 @@ class SearchPath(NamedTuple):
             if edge >= count:
                 edge, detour = detours[edge - count]
                 stretches = detour.stretches
-            a, c, weight, turn = edge, edge, 1.0, 0.0
+            a, c, weight, warp = edge, edge, 1.0, (0.0, 0.0, 0.0)
             if blends is not None:
-                a, c, weight, turn = (each[edge].item() for each in blends)
+                a, c, weight, warp = (each[edge].tolist() for each in blends)
             c, weight = self.mixed.get(n, (c, weight))
-            steps.append(PathStep(a, c, weight, self.places[n].copy(), float(hold[n]), stretches, turn))
+            steps.append(PathStep(a, c, weight, self.places[n].copy(), float(hold[n]), stretches, tuple(warp)))
         return tuple(steps)
 
     def errors(self, constraints: tuple[SketchConstraint, ...]) -> tuple[float, ...]:

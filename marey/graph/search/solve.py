@@ -16,7 +16,7 @@ from marey.graph.database.settings import SearchSettings
 from marey.graph.paths import BOUNDED, OPTIMAL, PathStep, SearchResult, SearchSolution
 from marey.graph.reconstruction.motion import final_errors
 from marey.graph.search.anytime import AnytimeSearch, compile_kernels
-from marey.graph.search.blended_graph import DEFAULT_MAX_STATES, NO_TURN, borrow_memory, prepare_graph
+from marey.graph.search.blended_graph import NO_WARP, DEFAULT_MAX_STATES, StepWarp, borrow_memory, prepare_graph
 from marey.graph.search.problem import CancelToken, Detours, SearchClock, SearchProblem
 from marey.graph.search.sketch import SearchFailure, leap_low_boxes
 from marey.world import Sketch
@@ -132,7 +132,7 @@ def search_graph(
         # Captured picks hardly ever have hand and pinned root both in place: most of the time is for blends
         is_pinned = any(event.kind in ("pick", "place") and event.at is not None for event in sketch.events)
         share = min(chosen.unblended_share, PINNED_SHARE) if is_pinned else chosen.unblended_share
-        chosen = replace(chosen, slack_m=0.0, arm_m=0.0, turn_rad=0.0, unblended_share=share)
+        chosen = replace(chosen, slack_m=0.0, arm_m=0.0, turn_rad=0.0, stretch_m=0.0, unblended_share=share)
     ask = _SearchQuery(
         graph,
         sketch,
@@ -157,16 +157,17 @@ def search_graph(
             # Boxes that close the way are jumped over where they are low enough
             ask = replace(ask, sketch=leap_low_boxes(sketch, chosen), is_blended=k == 2)
             run = ask.answer(memory, clock, calm=calm, direct=direct) if ask.sketch is not sketch else run
-        # Longer ways, then steps that turn, then other ways inside phases where something may stand in the way, then
+        # Longer ways, then warped steps, then other ways inside phases where something may stand in the way, then
         # unasked jumps
         world = sketch.world
         has_walls = bool(sketch.path is not None or world.walls or world.tables or world.boxes)
-        turned = replace(ask, turn=(chosen.turn_rad, chosen.turn_price))
+        warped = replace(ask, warp=StepWarp(chosen.turn_rad, chosen.stretch_m, chosen.warp_price))
+        is_warped = chosen.turn_rad > 0.0 or chosen.stretch_m > 0.0
         tries = (
             (ask, calm, direct),
-            (replace(turned, is_blended=False), calm, chosen.turn_rad > 0.0),
+            (replace(warped, is_blended=False), calm, is_warped),
             (replace(ask, is_blended=False, looks=Detours(graph)), calm, fallback and has_walls),
-            (turned, False, calm),
+            (warped if is_warped else ask, False, calm),
         )
         for other, is_calm, is_meant in tries:
             if is_meant and not isinstance(run, SearchFailure) and run.best is None and not clock.stopped:
@@ -192,7 +193,7 @@ class _SearchQuery:
     few: bool
     method: str
     on_solution: Callable[[SearchSolution], bool | None] | None
-    turn: tuple[float, float] = NO_TURN  # angle [rad] and price of steps that turn
+    warp: StepWarp = NO_WARP
     looks: Detours | None = None  # other ways inside phases
 
     def answer(
@@ -251,7 +252,7 @@ class _SearchQuery:
         return problem if isinstance(problem, SearchFailure) else SearchFailure("TIMEOUT", "give more time")
 
     def _problem(self, k: int, calm: bool, direct: bool, *, is_free: bool = False) -> SearchProblem | SearchFailure:
-        made = prepare_graph(self.graph, k, calm=calm, turn=self.turn if k == 1 else NO_TURN)
+        made = prepare_graph(self.graph, k, calm=calm, warp=self.warp if k == 1 else NO_WARP)
         # Near a pick is enough where blends of all steps do the rest
         settings = replace(self.settings, slack_m=SearchSettings().slack_m) if is_free else self.settings
         return SearchProblem.from_sketch(
