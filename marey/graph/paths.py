@@ -56,7 +56,7 @@ class PathStep:
     place: FloatArray  # (3,) anchor at its start: x, z [m], yaw [rad]
     hold_s: float = 0.0  # [s] for which the pose at its end is held
     stretches: tuple[tuple[int, int], ...] = ()  # poses shown instead of the edge's own, if it had to be replaced
-    warp: tuple[float, float, float] = (0.0, 0.0, 0.0)  # x, z [m], yaw [rad] by which the body is carried besides
+    warp: tuple[float, ...] = (0.0, 0.0, 0.0)  # x, z [m], yaw [rad] by which the body is carried besides
 
     @property
     def is_blended(self) -> bool:

@@ -78,8 +78,10 @@ class SynthesisResult(Result):
         warps = np.abs([step.warp for step in self.search.steps if step.is_warped]) if self.search else np.zeros(0)
         if len(warps):
             turn, way = np.degrees(warps[:, 2].max()), 100.0 * np.hypot(*warps[:, :2].T).max()
-            steps = f"{len(warps)} steps depart from their clips, by up to {turn:.0f}° and {way:.0f} cm"
-            found = (f"{steps}: no way of captured steps was found", *found)
+            found = (
+                f"captured steps found no way: {len(warps)} are warped, by {turn:.0f}° and {way:.0f} cm at most",
+                *found,
+            )
         return (*self.refusals, *found)
 
     @property

@@ -723,7 +723,7 @@ def test_steps_turn_over_their_planted_foot_where_captured_ones_find_no_way(stra
     assert (planted[warps[:, 2] != 0.0] == 1).all() and not warps[:, :2].any()
     cost = 0.0
     for step, after in zip(found.steps, found.places[1:], strict=True):
-        turned = step.place + [0.0, 0.0, step.warp[2]]
+        turned = np.add(step.place, (0.0, 0.0, step.warp[2]))
         np.testing.assert_allclose(compose_planar(turned, arrays.delta[step.edge]), after, atol=1e-9)
         cost += arrays.cost[step.edge] * (1.0 + settings.warp_price * (step.warp[2] / settings.turn_rad) ** 2)
     assert found.cost == pytest.approx(cost)

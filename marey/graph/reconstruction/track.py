@@ -109,7 +109,7 @@ def _load_pose_ranges(
     graph: MotionGraph,
     stretches: Sequence[tuple[int, int]],
     place: FloatArray,
-    warp: tuple[float, float, float] = (0.0, 0.0, 0.0),
+    warp: Sequence[float] = (0.0, 0.0, 0.0),
 ) -> list[PoseTrack]:
     """Poses of stretches, all placed by their anchors, each from its first pose to that after its last.
 
@@ -121,7 +121,7 @@ def _load_pose_ranges(
         has_next = stop < database.num_poses and database.clip[stop] == database.clip[stop - 1]
         poses = np.append(np.arange(start, stop), stop if has_next else stop - 1)
         share = smootherstep((done + np.arange(-1, stop - start + 1)) / count)
-        pieces.append(_load_range(graph, poses, int(database.phase[stop - 1]), place, share[:, None] * warp))
+        pieces.append(_load_range(graph, poses, int(database.phase[stop - 1]), place, share[:, None] * np.array(warp)))
         done += stop - start
     return pieces
 

@@ -338,9 +338,7 @@ _spare_memories: list[SearchMemory] = []
 _lock = threading.Lock()
 
 
-def prepare_graph(
-    graph: MotionGraph, k: int = 1, *, calm: bool = False, warp: StepWarp = NO_WARP
-) -> PreparedGraph:
+def prepare_graph(graph: MotionGraph, k: int = 1, *, calm: bool = False, warp: StepWarp = NO_WARP) -> PreparedGraph:
     """A graph, with blends of two near its picks if ``k`` is 2; made ready when it is first asked for.
 
     With ``calm``, flights and picks are allowed only where a constraint requires them. A ``warp`` is that of

@@ -16,7 +16,7 @@ from marey.graph.database.settings import SearchSettings
 from marey.graph.paths import BOUNDED, OPTIMAL, PathStep, SearchResult, SearchSolution
 from marey.graph.reconstruction.motion import final_errors
 from marey.graph.search.anytime import AnytimeSearch, compile_kernels
-from marey.graph.search.blended_graph import NO_WARP, DEFAULT_MAX_STATES, StepWarp, borrow_memory, prepare_graph
+from marey.graph.search.blended_graph import DEFAULT_MAX_STATES, NO_WARP, StepWarp, borrow_memory, prepare_graph
 from marey.graph.search.problem import CancelToken, Detours, SearchClock, SearchProblem
 from marey.graph.search.sketch import SearchFailure, leap_low_boxes
 from marey.world import Sketch
