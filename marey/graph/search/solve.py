@@ -108,7 +108,8 @@ def search_graph(
             steps. Of what the hand is off, arm and spine do up to 5 cm in the final motion. "img_ara": steps are as
             captured and blended, as in [Safonova2006]_.
         objective: what costs are made of: "effort", "time", "smoothness" or "speed", see :func:`weigh_edges`.
-        settings: distances, and shares of the budget.
+        settings: distances, limits of steps that are warped where captured ones find no way, and shares of the budget;
+            bounds of such a way are those of the graph with warped steps.
 
     Raises:
         InputError: ``k`` or ``epsilon`` make no search.
@@ -167,7 +168,8 @@ def search_graph(
             (ask, calm, direct),
             (replace(warped, is_blended=False), calm, is_warped),
             (replace(ask, is_blended=False, looks=Detours(graph)), calm, fallback and has_walls),
-            (warped if is_warped else ask, False, calm),
+            (ask, False, calm),
+            (warped, False, calm and is_warped),
         )
         for other, is_calm, is_meant in tries:
             if is_meant and not isinstance(run, SearchFailure) and run.best is None and not clock.stopped:
