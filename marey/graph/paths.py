@@ -56,11 +56,17 @@ class PathStep:
     place: FloatArray  # (3,) anchor at its start: x, z [m], yaw [rad]
     hold_s: float = 0.0  # [s] for which the pose at its end is held
     stretches: tuple[tuple[int, int], ...] = ()  # poses shown instead of the edge's own, if it had to be replaced
+    warp: tuple[float, ...] = (0.0, 0.0, 0.0)  # x, z [m], yaw [rad] by which the body is carried besides
 
     @property
     def is_blended(self) -> bool:
         """Whether two edges are blended."""
         return self.edge != self.other
+
+    @property
+    def is_warped(self) -> bool:
+        """Whether the body turns, or goes farther or less far, over its planted foot than in the clip."""
+        return any(self.warp)
 
 
 @dataclass(frozen=True, eq=False)

@@ -75,6 +75,13 @@ class SynthesisResult(Result):
                 self.validity.worst_span,
             )
             found = (*found, share if worst is None else f"{share}; {worst.words}")
+        warps = np.abs([step.warp for step in self.search.steps if step.is_warped]) if self.search else np.zeros(0)
+        if len(warps):
+            turn, way = np.degrees(warps[:, 2].max()), 100.0 * np.hypot(*warps[:, :2].T).max()
+            found = (
+                f"captured steps found no way: {len(warps)} are warped, by {turn:.0f}° and {way:.0f} cm at most",
+                *found,
+            )
         return (*self.refusals, *found)
 
     @property

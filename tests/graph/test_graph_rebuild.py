@@ -16,7 +16,8 @@ from marey.graph.paths import PathStep
 from marey.graph.reconstruction.motion import rebuild_events
 from marey.graph.reconstruction.track import REST_S, SETTLE_S
 from marey.io import load, save
-from marey.motion import Motion, contact_positions
+from marey.measure import measure_motion
+from marey.motion import Motion, contact_positions, headings
 from marey.skeleton import contact_points
 from marey.world import Event, GroundPose, River, Sketch, Thing, World
 
@@ -201,6 +202,26 @@ def test_stretches_of_a_step_are_shown_in_place_of_the_edge(picking, way):
     steps = tuple(replace(s, stretches=tuple(picking.stretches(s.edge))) for s in way.steps)
     same = rebuild_motion(picking, replace(way, steps=steps))
     assert np.array_equal(same.root_positions, rebuild_motion(picking, way).root_positions)
+
+
+def test_feet_stay_and_joints_move_as_before_where_steps_are_warped(picking, way):
+    arrays, place, steps, places = picking.arrays, way.places[0], list[PathStep](), list[np.ndarray]()
+    planted = np.isfinite(arrays.feet[arrays.source, :, 0]).sum(axis=1)
+    for step in way.steps:
+        warp = (0.0, 0.05, 0.35) if planted[step.edge] == 1 else (0.0, 0.0, 0.0)
+        steps.append(replace(step, place=place, warp=warp))
+        places.append(place)
+        place = compose_planar(compose_planar(place, np.array(warp)), arrays.delta[step.edge])
+    turned = replace(way, steps=tuple(steps), places=np.array([*places, place]))
+    plain, motion = (rebuild_motion(picking, each, rate_hz=60.0) for each in (way, turned))
+    assert slide_mm(motion).max() <= 2.0
+    assert contact_positions(motion)[:, :4, 1].min() > -0.005
+    # The body has turned by all turns, and no joint by leaps
+    yaw = [np.unwrap(headings(each))[-1] for each in (plain, motion)]
+    assert sum(step.is_warped for step in steps) >= 5
+    assert yaw[1] - yaw[0] == pytest.approx(sum(step.warp[2] for step in steps), abs=0.05)
+    own, other = (measure_motion(each)["joint_acceleration_p99_deg_per_s2"] for each in (motion, plain))
+    assert own <= 1.3 * other
 
 
 def test_an_edge_blended_with_itself_is_itself(picking, way):

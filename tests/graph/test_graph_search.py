@@ -29,7 +29,7 @@ from marey.graph.search.blended_graph import borrow_memory, prepare_graph
 from marey.graph.search.footsteps import evaluate_heuristic, is_crossed
 from marey.graph.search.ground import GroundGrid
 from marey.graph.search.heuristics import HEURISTICS, compute_bounds, layer_distances, root_path_lengths, worst_case
-from marey.graph.search.problem import SearchClock, SearchProblem
+from marey.graph.search.problem import Detours, SearchClock, SearchProblem
 from marey.graph.search.sketch import SearchFailure, compile_sketch
 from marey.graph.search.solve import search_graph
 from marey.world import Event, GroundPose, Path, River, Sketch, Stone, Thing, Wall, World, segment_distance
@@ -675,13 +675,75 @@ def test_cells_far_off_the_shortest_way_are_left_out(walker):
     np.testing.assert_array_equal(kept.ground.free, whole_way.ground.free)
 
 
+BEND = Path(np.array([[0.0, 0.0], [0.0, 2.5], [2.5, 2.5]]), "spline")  # to the left, towards +X
+NOT_WARPED = SearchSettings(turn_rad=0.0, stretch_m=0.0)
+
+
 def test_a_turn_that_no_step_can_follow_is_named():
     straight = Walker(leaps=False)
     straight.rows = [row for row in straight.rows if row[3] <= np.deg2rad(12.0)]  # 30 degrees to the right at most
-    bend = Path(np.array([[0.0, 0.0], [0.0, 2.5], [2.5, 2.5]]), "spline")  # to the left, towards +X
-    result = search_graph(straight.graph(), sketch((2.5, 2.5), path=bend, corridor_m=0.6), k=1, fallback=False)
-    assert not result.is_solved
+    asked = sketch((2.5, 2.5), path=BEND, corridor_m=0.6)
+    result = search_graph(straight.graph(), asked, k=1, settings=NOT_WARPED, fallback=False)
+    assert result.status == "EXHAUSTED" and not result.is_solved
     assert "turns left by" in result.advice and "by more than 12°" in result.advice
-    mirrored = Path(bend.points * [-1.0, 1.0], "spline")
-    other = search_graph(straight.graph(), sketch((-2.5, 2.5), path=mirrored, corridor_m=0.6), k=1, fallback=False)
+    mirrored = Path(BEND.points * [-1.0, 1.0], "spline")
+    asked = sketch((-2.5, 2.5), path=mirrored, corridor_m=0.6)
+    other = search_graph(straight.graph(), asked, k=1, settings=NOT_WARPED, fallback=False)
     assert other.is_solved or "turns right" not in other.advice
+
+
+def test_what_was_searched_in_full_is_told_though_ways_inside_phases_took_the_rest_of_the_time(
+    straight_walker, monkeypatch
+):
+    looked = []
+    monkeypatch.setattr(Detours, "find", lambda *asked: looked.append(asked) or time.sleep(0.2))
+    asked = sketch((2.5, 2.5), path=BEND, corridor_m=0.6)
+    result = search_graph(straight_walker, asked, k=1, settings=NOT_WARPED, budget_s=0.2, calm=False)
+    assert looked and result.seconds >= 0.2 and result.status == "EXHAUSTED"
+
+
+@pytest.fixture(scope="module")
+def straight_walker():
+    """Who never turns, in any clip."""
+    made = Walker(leaps=False)
+    made.rows = [row for row in made.rows if row[3] == 0.0]
+    return made.graph()
+
+
+def test_steps_turn_over_their_planted_foot_where_captured_ones_find_no_way(straight_walker):
+    asked, arrays = sketch((2.5, 2.5), path=BEND, corridor_m=0.6), straight_walker.arrays
+    assert not search_graph(straight_walker, asked, k=1, settings=NOT_WARPED, fallback=False).is_solved
+    settings = SearchSettings(stretch_m=0.0)
+    found = search_graph(straight_walker, asked, k=1, settings=settings)
+    assert found.status == "OPTIMAL" and found.violations == 0
+    warps = np.array([step.warp for step in found.steps])
+    assert np.abs(warps[:, 2]).max() <= settings.turn_rad and warps[:, 2].sum() > np.deg2rad(60.0)
+    # Who stands on both feet does not turn
+    planted = np.isfinite(arrays.feet[arrays.source[list(found.edges)], :, 0]).sum(axis=1)
+    assert (planted[warps[:, 2] != 0.0] == 1).all() and not warps[:, :2].any()
+    cost = 0.0
+    for step, after in zip(found.steps, found.places[1:], strict=True):
+        turned = np.add(step.place, (0.0, 0.0, step.warp[2]))
+        np.testing.assert_allclose(compose_planar(turned, arrays.delta[step.edge]), after, atol=1e-9)
+        cost += arrays.cost[step.edge] * (1.0 + settings.warp_price * (step.warp[2] / settings.turn_rad) ** 2)
+    assert found.cost == pytest.approx(cost)
+
+
+def test_steps_are_longer_or_shorter_where_captured_ones_miss_a_ditch():
+    alike = Walker(leaps=False)
+    alike.rows = [row for row in alike.rows if row[3] == 0.0 and row[2] not in (0.35, 0.65)]  # half a metre
+    graph, asked = alike.graph(), crossing(0.18)
+    assert search_graph(graph, asked, k=1, settings=NOT_WARPED, fallback=False).status == "EXHAUSTED"
+    settings = SearchSettings(turn_rad=0.0)
+    found = search_graph(graph, asked, k=1, settings=settings)
+    assert found.is_solved and found.violations == 0
+    lengths = np.array([step.warp[1] for step in found.steps])
+    assert lengths.any() and np.abs(lengths).max() <= settings.stretch_m
+    assert not np.array([step.warp for step in found.steps])[:, [0, 2]].any()
+    assert segment_distance((-4.0, 3.0), (4.0, 3.0), *plants(graph, found).T).min() > 0.5 * 0.18 + 0.09
+
+
+def test_no_step_is_warped_where_captured_ones_find_a_way(walker):
+    for problem in PROBLEMS.values():
+        found = search_graph(walker, problem, k=1, budget_s=1.0)
+        assert found.is_solved and not any(step.is_warped for step in found.steps)

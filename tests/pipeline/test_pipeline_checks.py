@@ -122,18 +122,7 @@ def test_a48_pick_jump_goal_is_proved_within_a_fifth_and_all_green():
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("own_clock")
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(
-            name,
-            marks=pytest.mark.xfail(strict=True, reason="0.958 of the first way, 21.4 s; 0.99 of the best one, 16.6 s")
-            if name == "pick-and-place"
-            else (),
-        )
-        for name in sketch_names()
-    ],
-)
+@pytest.mark.parametrize("name", sketch_names())
 def test_searched_sketches_are_motions_that_a_body_can_make(name):
     """Who walks curves leans: 63 to 93 % of the frames were valid without :func:`marey.blending.balance_motion`."""
     result = synthesize_sketch(shipped(name), "graph", k=1, epsilon=(10.0, 5.0), budget_s=PATIENCE_S)

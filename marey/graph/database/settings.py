@@ -78,6 +78,9 @@ class SearchSettings:
     direct_share: float = 0.4  # of the budget that may be spent before longer ways are looked at, if none was found
     unblended_share: float = 0.8  # of the budget that may be spent before blends are looked at
     calm_share: float = 0.7  # and before jumps are allowed where nothing asks for them, if no way was found
+    turn_rad: float = 0.35  # [rad] by which a step may turn more than its clip does, if no way was found; 0: none may
+    stretch_m: float = 0.05  # by which a step may be longer or shorter than in its clip, if no way was found
+    warp_price: float = 1.0  # [-] of the cost of a step, for so large a turn or stretch
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -86,5 +89,5 @@ class SearchSettings:
                 raise InputError(f"{field.name} is {value}", "Give a number that is not negative")
 
 
-AS_CAPTURED = SearchSettings(slack_m=0.0, arm_m=0.0)
+AS_CAPTURED = SearchSettings(slack_m=0.0, arm_m=0.0, turn_rad=0.0, stretch_m=0.0)
 """Steps are as captured and blended, as in [Safonova2006]_."""

@@ -111,8 +111,8 @@ class HandTarget:
         return float(np.linalg.norm(points[contact_points(motion.skeleton).index(self.hand)] - self.target))
 
 
-def refine_reaches(motion: Motion, reaches: Sequence[HandTarget]) -> Motion:
-    """Bring hands to their targets by arm and spine; legs and root stay ([Safonova2006]_ A22).
+def refine_reaches(motion: Motion, reaches: Sequence[HandTarget], *, spine: bool = True) -> Motion:
+    """Bring hands to their targets by arm and spine, or by the arm alone; legs and root stay ([Safonova2006]_ A22).
 
     The pose of each frame is found by inverse kinematics; its change is eased in and out around the frame.
     """
@@ -120,12 +120,15 @@ def refine_reaches(motion: Motion, reaches: Sequence[HandTarget]) -> Motion:
     for reach in reaches:
         if reach.distance(motion) < REACH_TOL_M:
             continue
-        # Only joints between the child of the root and the hand move
+        # Only joints between the child of the root and the hand move; an arm is what carries one hand alone
         number = points.index(reach.hand)
-        chain, at = set[int](), int(points.joints[number])
-        while at > 0:
-            chain.add(at)
-            at = int(skeleton.parents[at])
+        chains = [set[int](), set[int]()]
+        for chain, name in zip(chains, sorted(HANDS.values(), key=reach.hand.__ne__), strict=True):
+            at = int(points.joints[points.index(name)])
+            while at > 0:
+                chain.add(at)
+                at = int(skeleton.parents[at])
+        chain = chains[0] if spine else chains[0] - chains[1]
         still = [j for j in range(1, skeleton.num_joints) if j not in chain]
         task = PointTask(int(points.joints[number]), reach.target, point=points.offsets[number])
         found = solve_ik(
@@ -142,7 +145,8 @@ def refine_reaches(motion: Motion, reaches: Sequence[HandTarget]) -> Motion:
 def lift_hands(motion: Motion, world: World) -> Motion:
     """Bring hands out of tables and boxes, over the top or past the nearest side, whichever is the shorter way.
 
-    The deepest frame of each stay inside is corrected by :func:`refine_reaches`, which eases into it and out of it.
+    The deepest frame of each stay inside is corrected by :func:`refine_reaches`, which eases into it and out of it. The
+    arm alone gives way: a spine that bends for it would tip the body.
     """
     names = contact_points(motion.skeleton).names
     for solid in (*world.tables, *world.boxes):
@@ -165,7 +169,7 @@ def lift_hands(motion: Motion, world: World) -> Motion:
                 is_up = solid.height_m - y < -beside[frame]
                 way = np.array([0.0, 1.0, 0.0]) if is_up else out / max(float(np.linalg.norm(out)), 1e-12)
                 reaches.append(HandTarget(frame, hand, point[frame] + depth[frame] * way))
-            motion = refine_reaches(motion, reaches)
+            motion = refine_reaches(motion, reaches, spine=False)
     return motion
 
 

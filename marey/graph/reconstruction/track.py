@@ -20,6 +20,7 @@ from marey.graph.reconstruction.joins import PoseTrack, Velocity, hold_last_pose
 from marey.kinematics import Limb, solve_two_bone
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, contact_positions, find_runs
+from marey.numerics import smootherstep
 from marey.skeleton import contact_points
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def is_pick(graph: MotionGraph, step: PathStep) -> bool:
 def split_step(graph: MotionGraph, step: PathStep) -> list[PoseTrack]:
     """Poses of one step in stretches, each with the pose after its last."""
     if not step.is_blended or step.weight == 1.0:
-        return _load_pose_ranges(graph, step.stretches or graph.stretches(step.edge), step.place)
+        return _load_pose_ranges(graph, step.stretches or graph.stretches(step.edge), step.place, step.warp)
     return [step_track(graph, step)]
 
 
@@ -104,31 +105,47 @@ def _load_edge_track(graph: MotionGraph, stretches: Sequence[tuple[int, int]], p
     return spread_discontinuities(track, cuts, np.array([0.0, track.seconds]))
 
 
-def _load_pose_ranges(graph: MotionGraph, stretches: Sequence[tuple[int, int]], place: FloatArray) -> list[PoseTrack]:
-    """Poses of stretches, all placed by their anchors, each from its first pose to that after its last."""
+def _load_pose_ranges(
+    graph: MotionGraph,
+    stretches: Sequence[tuple[int, int]],
+    place: FloatArray,
+    warp: Sequence[float] = (0.0, 0.0, 0.0),
+) -> list[PoseTrack]:
+    """Poses of stretches, all placed by their anchors, each from its first pose to that after its last.
+
+    A warp carries the body away from its anchor smoothly, from the first pose to that after the last.
+    """
     database, pieces = graph.database, list[PoseTrack]()
+    done, count = 0, sum(stop - start for start, stop in stretches)
     for start, stop in stretches:
         has_next = stop < database.num_poses and database.clip[stop] == database.clip[stop - 1]
         poses = np.append(np.arange(start, stop), stop if has_next else stop - 1)
-        pieces.append(_load_range(graph, poses, int(database.phase[stop - 1]), place))
+        share = smootherstep((done + np.arange(-1, stop - start + 1)) / count)
+        pieces.append(_load_range(graph, poses, int(database.phase[stop - 1]), place, share[:, None] * np.array(warp)))
+        done += stop - start
     return pieces
 
 
-def _load_range(graph: MotionGraph, poses: IntArray, phase: int, place: FloatArray) -> PoseTrack:
-    """Poses of a clip, and how fast the clip comes to the first of them."""
-    before = int(poses[0]) - 1
+def _load_range(
+    graph: MotionGraph, poses: IntArray, phase: int, place: FloatArray, carried: FloatArray | None = None
+) -> PoseTrack:
+    """Poses of a clip, and how fast the clip comes to the first of them; ``carried`` begins with the pose before it."""
+    before, carried = int(poses[0]) - 1, np.zeros((len(poses) + 1, 3)) if carried is None else carried
     if before < 0 or graph.database.clip[before] != graph.database.clip[poses[0]]:
-        return place_poses(graph, poses, phase, place)
-    track = place_poses(graph, np.append(before, poses), phase, place)
+        return place_poses(graph, poses, phase, place, carried[1:])
+    track = place_poses(graph, np.append(before, poses), phase, place, carried)
     return replace(track.rows(slice(1, None), track.times[:-1]), arrival=track.velocity(0))
 
 
-def place_poses(graph: MotionGraph, poses: IntArray, phase: int, place: FloatArray) -> PoseTrack:
-    """Poses carried so that the anchor of a phase is at ``place``."""
+def place_poses(
+    graph: MotionGraph, poses: IntArray, phase: int, place: FloatArray, carried: FloatArray | None = None
+) -> PoseTrack:
+    """Poses with the anchor of a phase at ``place``; each is ``carried`` away from it by x, z [m] and yaw [rad]."""
     database = graph.database
     anchor, feet = database.phases.anchor[phase], database.phases.feet[phase]
-    R = SO3.exp((place[2] - anchor[2]) * UP)
-    here, there = np.array([anchor[0], 0.0, anchor[1]]), np.array([place[0], 0.0, place[1]])
+    at = compose_planar(place, np.zeros((len(poses), 3)) if carried is None else carried)
+    R = SO3.exp((at[:, 2:] - anchor[2]) * UP)
+    here, there = np.array([anchor[0], 0.0, anchor[1]]), np.insert(at[:, :2], 1, 0.0, axis=1)
     wxyz = database.wxyz[poses].copy()
     wxyz[:, 0] = (R @ SO3(wxyz[:, 0])).wxyz
     plants = np.tile(compose_planar(place, to_frame(feet, anchor)), (len(poses), 1, 1))

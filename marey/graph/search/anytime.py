@@ -99,7 +99,7 @@ class AnytimeSearch:
         self.best: SearchPath | None = None if before is None else before.best
         self.history: list[SearchSolution] = [] if before is None else list(before.history)
         self.detours: list[tuple[int, Detour]] = [] if before is None else before.detours
-        self.proved, self.stopped, self._before = np.inf, "", before
+        self.proved, self.stopped, self.is_exhausted, self._before = np.inf, "", False, before
         self.expansions, self.violations = (0, 0) if before is None else (before.expansions, before.violations)
         self.done, self._chunk, self._low, self._got = False, FIRST_CHUNK, 0.0, (0, np.inf)
 
@@ -210,6 +210,9 @@ class AnytimeSearch:
             reopen_states(self.memory, epsilon)
         while True:
             is_settled = self._search_epsilon(self.problem, epsilon, self.cost, self.clock)
+            # No way at all, here nor in what was searched before; ways inside phases are beside that
+            is_none = is_settled and self.memory.goal == EMPTY and self.best is None
+            self.is_exhausted = is_none and (self._before is None or self._before.is_exhausted)
             while is_settled and self.memory.goal == EMPTY and self.best is None and self._retry_blocked_edges(epsilon):
                 is_settled = self._search_epsilon(self.problem, epsilon, self.cost, self.clock)
             # Keep what was found, with the bound that is proved

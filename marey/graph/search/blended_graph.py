@@ -49,6 +49,7 @@ from marey.graph.search.heuristics import (
     root_path_lengths,
     worst_case,
 )
+from marey.numerics import smootherstep
 
 if TYPE_CHECKING:
     from marey.graph.motion_graph import MotionGraph
@@ -66,13 +67,13 @@ MAX_TURN: Final = np.deg2rad(20.0)  # [rad] by which two blended flights may dif
 GAP_COST_FACTOR: Final = 6.0  # thresholds: a pose may jump by so much where a way goes over to a blend, or back
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EdgeBlends:
-    """Edges of a graph of blends: edge e is ``a[e]`` with ``weight[e]`` and ``c[e]`` with the rest."""
+class EdgeBlends(NamedTuple):
+    """Edges made of those of a graph: edge e is ``a[e]`` with ``weight[e]`` and ``c[e]`` with the rest, warped."""
 
     a: IntArray  # (E,)
     c: IntArray  # (E,)
     weight: FloatArray  # (E,)
+    warp: FloatArray  # (E, 3) x, z [m], yaw [rad] by which the body is carried over its foot, beside what the clips do
 
 
 class _EdgePairs(NamedTuple):
@@ -231,9 +232,67 @@ def _append_rows(
     )  # fmt: skip
     whole = np.arange(edges)
     blends = EdgeBlends(
-        np.concatenate([whole, a])[by], np.concatenate([whole, c])[by], np.concatenate([np.ones(edges), w])[by]
-    )
+        np.concatenate([whole, a])[by], np.concatenate([whole, c])[by], np.concatenate([np.ones(edges), w])[by],
+        np.zeros((len(by), 3)),
+    )  # fmt: skip
     return laid, arc[by], blends
+
+
+WARPS: Final = ((0.0, 0.0), (-1.0, 0.0), (-0.5, 0.0), (0.5, 0.0), (1.0, 0.0), (0.0, -1.0), (0.0, 1.0))
+"""Turn and length [-] of a step beside what its clip does, in parts of the largest; as captured comes first."""
+
+
+class StepWarp(NamedTuple):
+    """By how much steps may depart from captured ones, and what that costs."""
+
+    turn_rad: float = 0.0  # largest turn about the planted foot
+    length_m: float = 0.0  # by which a step is longer or shorter at most
+    price: float = 0.0  # [-] of the cost of a step, for the largest warp
+
+
+NO_WARP: Final = StepWarp()
+
+
+def add_warped_steps(
+    roads: SearchGraph, arc: FloatArray, limits: StepWarp
+) -> tuple[SearchGraph, FloatArray, EdgeBlends]:
+    r"""A graph whose steps also turn, and are longer and shorter, than their clips.
+
+    A step is an edge that leaves one planted foot and is no take-off; of those that differ from one another, since only
+    what differs needs warps. The body is carried over its foot by a share :math:`s(t)` of a displacement
+    :math:`(x, z, \theta)` that rises smoothly from zero to one, and the step ends in the state in which the captured
+    one does. A step with a part :math:`w` of the largest warp costs :math:`1 + p w^2` times as much.
+
+    Args:
+        roads: the graph.
+        arc: length of the root's way along each edge ``(E,)`` [m].
+        limits: largest warps, and p.
+    """
+    source, place = roads.source, np.empty(len(roads.order), dtype=np.int64)
+    place[roads.order] = np.arange(len(place))
+    is_step = (np.isfinite(roads.feet[:, :, 0]).sum(axis=1) == 1)[source] & (roads.event[roads.target] != FLIGHT)
+    steps = np.flatnonzero(is_step & (place < (roads.first[:-1] + roads.few)[source]))
+    kinds = [row for row in WARPS[1:] if limits.turn_rad * row[0] != 0.0 or limits.length_m * row[1] != 0.0]
+    edge = np.concatenate([np.arange(len(place)), *[steps] * len(kinds)])
+    share = np.concatenate([np.zeros((len(place), 2)), np.repeat(kinds, len(steps), axis=0).reshape(-1, 2)])
+    # In the order of the search: states, then captured steps as they were, each with its warped ones behind it
+    size = np.abs(share).max(axis=1)
+    by = np.lexsort((size, place[edge]))
+    edge, share, size = edge[by], share[by], size[by]
+    # Along the step, which is from anchor to anchor
+    ahead = roads.delta[edge, :2] / np.maximum(np.linalg.norm(roads.delta[edge, :2], axis=1, keepdims=True), 1e-9)
+    warp = np.concatenate([limits.length_m * share[:, 1:] * ahead, limits.turn_rad * share[:, :1]], axis=1)
+    # The root on its way is carried as it is in the motion
+    carried = warp[:, None] * smootherstep(np.linspace(0.0, 1.0, roads.path.shape[1]))[:, None]
+    path = compose_planar(carried, np.pad(roads.path[edge], ((0, 0), (0, 0), (0, 1))))[..., :2]
+    states = len(roads.first) - 1
+    laid = roads._replace(
+        first=np.searchsorted(source[edge], np.arange(states + 1)), order=np.arange(len(edge)),
+        few=roads.few + np.bincount(source[edge[size > 0.0]], minlength=states), target=roads.target[edge],
+        cost=roads.cost[edge] * (1.0 + limits.price * size**2), delta=compose_planar(warp, roads.delta[edge]),
+        path=path, flight=roads.flight[edge], apart=roads.apart[edge],
+    )  # fmt: skip
+    return laid, arc[edge], EdgeBlends(edge, edge, np.ones(len(edge)), warp)
 
 
 def _append_states(graph: MotionGraph, roads: SearchGraph, nodes: IntArray) -> SearchGraph:
@@ -270,8 +329,8 @@ class PreparedGraph:
     source: object  # what it was made of
     roads: SearchGraph
     rates: CostRates
-    blends: EdgeBlends | None = None  # what its edges are blends of; None: edges of the graph
-    is_calm: bool = False  # whether flights and picks are only where a constraint asks for them
+    blends: EdgeBlends | None = None  # what its edges are made of; None: edges of the graph
+    key: tuple[int, bool, StepWarp] = (1, False, NO_WARP)  # k, calm and warp of `prepare_graph`
 
 
 _prepared_graphs: list[PreparedGraph] = []
@@ -279,18 +338,19 @@ _spare_memories: list[SearchMemory] = []
 _lock = threading.Lock()
 
 
-def prepare_graph(graph: MotionGraph, k: int = 1, *, calm: bool = False) -> PreparedGraph:
+def prepare_graph(graph: MotionGraph, k: int = 1, *, calm: bool = False, warp: StepWarp = NO_WARP) -> PreparedGraph:
     """A graph, with blends of two near its picks if ``k`` is 2; made ready when it is first asked for.
 
-    With ``calm``, flights and picks are allowed only where a constraint requires them.
+    With ``calm``, flights and picks are allowed only where a constraint requires them. A ``warp`` is that of
+    :func:`add_warped_steps`, for a graph without blends.
     """
     with _lock:
         for known in _prepared_graphs:
-            if known.source is graph.arrays and (known.blends is not None) == (k == 2) and known.is_calm == calm:
+            if known.source is graph.arrays and known.key == (k, calm, warp):
                 return known
     if calm:
         # The same graph with all flights and picks set apart
-        prepared = prepare_graph(graph, k)
+        prepared = prepare_graph(graph, k, warp=warp)
         # Picks to which states lead that have but one way to go
         edges = prepared.roads
         single = np.flatnonzero(np.diff(edges.first) == 1)
@@ -308,7 +368,8 @@ def prepare_graph(graph: MotionGraph, k: int = 1, *, calm: bool = False) -> Prep
         leap = np.full(len(pick), EMPTY)
         leap[single] = np.where(edges.flight[edge, 0] > 0.0, edge, EMPTY)
         edges = edges._replace(pick=np.where(own == EMPTY, pick, EMPTY), pick_end=end, leap=leap, apart=apart)
-        made = replace(prepared, roads=edges, rates=measure_rates(edges, prepared.rates.length), is_calm=True)
+        rates = measure_rates(edges, prepared.rates.length)
+        made = replace(prepared, roads=edges, rates=rates, key=(k, calm, warp))
     else:
         arrays, arc, blends = graph.arrays, graph.arrays.arc, None
         if k == 1:
@@ -324,8 +385,10 @@ def prepare_graph(graph: MotionGraph, k: int = 1, *, calm: bool = False) -> Prep
             )  # fmt: skip
         else:
             roads, arc, blends = lay_out_pairs(graph, prepare_graph(graph).roads)
+        if warp != NO_WARP:
+            roads, arc, blends = add_warped_steps(roads, arc, warp)
         rates = measure_rates(roads, worst_case(root_path_lengths(roads, arc)))
-        made = PreparedGraph(arrays, roads, rates, blends)
+        made = PreparedGraph(arrays, roads, rates, blends, (k, calm, warp))
     with _lock:
         _prepared_graphs.append(made)
         del _prepared_graphs[:-NUM_KEPT_GRAPHS]

@@ -366,10 +366,11 @@ class SearchPath(NamedTuple):
             if edge >= count:
                 edge, detour = detours[edge - count]
                 stretches = detour.stretches
-            a, c = (edge, edge) if blends is None else (int(blends.a[edge]), int(blends.c[edge]))
-            weight = 1.0 if blends is None else float(blends.weight[edge])
+            a, c, weight, warp = edge, edge, 1.0, (0.0, 0.0, 0.0)
+            if blends is not None:
+                a, c, weight, warp = (each[edge].tolist() for each in blends)
             c, weight = self.mixed.get(n, (c, weight))
-            steps.append(PathStep(a, c, weight, self.places[n].copy(), float(hold[n]), stretches))
+            steps.append(PathStep(a, c, weight, self.places[n].copy(), float(hold[n]), stretches, tuple(warp)))
         return tuple(steps)
 
     def errors(self, constraints: tuple[SketchConstraint, ...]) -> tuple[float, ...]:

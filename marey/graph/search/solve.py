@@ -16,7 +16,7 @@ from marey.graph.database.settings import SearchSettings
 from marey.graph.paths import BOUNDED, OPTIMAL, PathStep, SearchResult, SearchSolution
 from marey.graph.reconstruction.motion import final_errors
 from marey.graph.search.anytime import AnytimeSearch, compile_kernels
-from marey.graph.search.blended_graph import DEFAULT_MAX_STATES, borrow_memory, prepare_graph
+from marey.graph.search.blended_graph import DEFAULT_MAX_STATES, NO_WARP, StepWarp, borrow_memory, prepare_graph
 from marey.graph.search.problem import CancelToken, Detours, SearchClock, SearchProblem
 from marey.graph.search.sketch import SearchFailure, leap_low_boxes
 from marey.world import Sketch
@@ -108,7 +108,8 @@ def search_graph(
             steps. Of what the hand is off, arm and spine do up to 5 cm in the final motion. "img_ara": steps are as
             captured and blended, as in [Safonova2006]_.
         objective: what costs are made of: "effort", "time", "smoothness" or "speed", see :func:`weigh_edges`.
-        settings: distances, and shares of the budget.
+        settings: distances, limits of steps that are warped where captured ones find no way, and shares of the budget;
+            bounds of such a way are those of the graph with warped steps.
 
     Raises:
         InputError: ``k`` or ``epsilon`` make no search.
@@ -132,7 +133,7 @@ def search_graph(
         # Captured picks hardly ever have hand and pinned root both in place: most of the time is for blends
         is_pinned = any(event.kind in ("pick", "place") and event.at is not None for event in sketch.events)
         share = min(chosen.unblended_share, PINNED_SHARE) if is_pinned else chosen.unblended_share
-        chosen = replace(chosen, slack_m=0.0, arm_m=0.0, unblended_share=share)
+        chosen = replace(chosen, slack_m=0.0, arm_m=0.0, turn_rad=0.0, stretch_m=0.0, unblended_share=share)
     ask = _SearchQuery(
         graph,
         sketch,
@@ -143,7 +144,6 @@ def search_graph(
         until,
         is_blended,
         few,
-        fallback,
         method,
         on_solution,
     )
@@ -158,11 +158,23 @@ def search_graph(
             # Boxes that close the way are jumped over where they are low enough
             ask = replace(ask, sketch=leap_low_boxes(sketch, chosen), is_blended=k == 2)
             run = ask.answer(memory, clock, calm=calm, direct=direct) if ask.sketch is not sketch else run
-        # Longer ways, then unasked jumps as well
-        for is_calm, is_meant in ((calm, direct), (False, calm)):
+        # Longer ways, then warped steps, then other ways inside phases where something may stand in the way, then
+        # unasked jumps
+        world = sketch.world
+        has_walls = bool(sketch.path is not None or world.walls or world.tables or world.boxes)
+        warped = replace(ask, warp=StepWarp(chosen.turn_rad, chosen.stretch_m, chosen.warp_price))
+        is_warped = chosen.turn_rad > 0.0 or chosen.stretch_m > 0.0
+        tries = (
+            (ask, calm, direct),
+            (replace(warped, is_blended=False), calm, is_warped),
+            (replace(ask, is_blended=False, looks=Detours(graph)), calm, fallback and has_walls),
+            (ask, False, calm),
+            (warped, False, calm and is_warped),
+        )
+        for other, is_calm, is_meant in tries:
             if is_meant and not isinstance(run, SearchFailure) and run.best is None and not clock.stopped:
                 clear_memory(memory)
-                run = ask.answer(memory, clock, calm=is_calm, before=run)
+                run = other.answer(memory, clock, calm=is_calm, before=run)
         if isinstance(run, SearchFailure):
             return SearchResult(run.code, seconds=clock.seconds, advice=run.advice)
         return _make_result(graph, ask.sketch, run, clock)
@@ -181,9 +193,10 @@ class _SearchQuery:
     until: int | None
     is_blended: bool
     few: bool
-    fallback: bool
     method: str
     on_solution: Callable[[SearchSolution], bool | None] | None
+    warp: StepWarp = NO_WARP
+    looks: Detours | None = None  # other ways inside phases
 
     def answer(
         self,
@@ -208,10 +221,6 @@ class _SearchQuery:
         listener = None if self.on_solution is None else tell
         run = before
         if isinstance(problem, SearchProblem):
-            # Other ways inside phases are of use only where something stands in the way
-            world = self.sketch.world
-            has_walls = bool(self.sketch.path is not None or world.walls or world.tables or world.boxes)
-            looks = Detours(self.graph) if self.fallback and has_walls and not direct else None
             share = clock.part(self.settings.unblended_share) if self.is_blended else clock
             run = AnytimeSearch(
                 problem,
@@ -219,7 +228,7 @@ class _SearchQuery:
                 share,
                 listener,
                 few=self.few,
-                looks=looks,
+                looks=self.looks,
                 before=before,
                 patience=patience.part(self.settings.unblended_share) if self.is_blended else patience,
             )
@@ -245,7 +254,7 @@ class _SearchQuery:
         return problem if isinstance(problem, SearchFailure) else SearchFailure("TIMEOUT", "give more time")
 
     def _problem(self, k: int, calm: bool, direct: bool, *, is_free: bool = False) -> SearchProblem | SearchFailure:
-        made = prepare_graph(self.graph, k, calm=calm)
+        made = prepare_graph(self.graph, k, calm=calm, warp=self.warp if k == 1 else NO_WARP)
         # Near a pick is enough where blends of all steps do the rest
         settings = replace(self.settings, slack_m=SearchSettings().slack_m) if is_free else self.settings
         return SearchProblem.from_sketch(
@@ -256,7 +265,7 @@ class _SearchQuery:
 
 def _make_result(graph: MotionGraph, sketch: Sketch, run: AnytimeSearch, clock: SearchClock) -> SearchResult:
     if run.best is None:
-        code = run.stopped or "EXHAUSTED"
+        code = "EXHAUSTED" if run.is_exhausted else run.stopped or "EXHAUSTED"
         return SearchResult(
             code, expansions=run.expansions, seconds=clock.seconds, violations=run.violations, stopped=run.stopped,
             advice=run.advice(code),
