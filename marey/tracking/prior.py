@@ -343,7 +343,7 @@ class PersonTracker:
     max_sigma: float = 5.0  # [-] as in PriorTracker
     size_sigma: float = 0.08  # [-] of a body of unknown stature; adults of both sexes differ by 0.06
     stature_sigma: float = 0.01  # [-] of a stature that is given
-    segment_sigma: float = 0.15  # [-] as in PriorTracker; people differ by 0.03 to 0.08, and detectors put joints apart
+    segment_sigma: float = 0.08  # [-] as in PriorTracker; people differ by 0.03 to 0.08
 
     def __post_init__(self) -> None:
         if self.stature_m is not None and not 0.3 <= self.stature_m <= 3.0:

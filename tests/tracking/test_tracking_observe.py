@@ -9,7 +9,7 @@ from marey.base import InputError, UnknownNameError
 from marey.motion import Motion
 from marey.skeleton import HUMAN, Pose, contact_points
 from marey.tracking import Camera, Observations, Occlusion, observe, seated_limits, seated_motion
-from marey.tracking.observation import KEYPOINTS, TOOLS, body_points, track_points
+from marey.tracking.observation import KEYPOINTS, TOOLS, body_points, stretch_body, track_points
 
 
 def watch(motion: Motion, camera: Camera, seed: int = 0, **options: object) -> Observations:
@@ -124,3 +124,9 @@ def test_the_seated_person_is_drawn_from_the_seed() -> None:
     assert not np.allclose(a.rotations.wxyz[-1], c.rotations.wxyz[-1])
     with pytest.raises(InputError, match="frames"):
         seated_motion(np.random.default_rng(0), frames=0)
+
+
+def test_shoes_raise_the_ankles_by_their_soles():
+    bare, shod = (contact_points(stretch_body(HUMAN, 1.0, {}, sole_m=m)).offsets for m in (0.0, 0.02))
+    soles = [contact_points(HUMAN).index(f"{side}_heel") for side in ("left", "right")]
+    np.testing.assert_allclose((bare - shod)[soles, 1], 0.02, atol=1e-3)

@@ -421,15 +421,11 @@ class SurfaceMesh:
 
     def measure_holes(self) -> FloatArray:
         """Widths [m] of the holes, widest first: each is the diagonal of a box around edges of one triangle only."""
-        from scipy.sparse import coo_array
-        from scipy.sparse.csgraph import connected_components
-
         edges = np.sort(np.concatenate([self.faces[:, [0, 1]], self.faces[:, [1, 2]], self.faces[:, [2, 0]]]), axis=1)
         edges, counts = np.unique(edges[edges[:, 0] != edges[:, 1]], axis=0, return_counts=True)
         corners, numbers = np.unique(edges[counts == 1], return_inverse=True)
         a, b = numbers.reshape(-1, 2).T
-        rims = coo_array((np.ones(len(a)), (a, b)), shape=2 * corners.shape)
-        count, labels = connected_components(rims, directed=False)
+        count, labels = find_connected_parts(len(corners), a, b)
         rings = [self.vertices[corners[labels == k]] for k in range(count)]
         return np.sort([float(np.linalg.norm(np.ptp(ring, axis=0))) for ring in rings])[::-1]
 
