@@ -24,8 +24,8 @@ from marey.locomotion.model.locomotion_model import (
     HUMAN_LEG_M,
     TIMINGS,
     LocomotionModel,
+    balance_gaits,
     expand_gait_arrays,
-    level_runs,
     load_model,
     round_tree,
 )
@@ -363,11 +363,11 @@ def fit_units(
     tree = round_tree(HierarchicalModel(unscaled, fitted.people))
     if limits is None:
         limits = np.array([SPEED_EXTRAPOLATION[t] * lines[gait].fastest for t, gait in enumerate(GAITS)])
-    # Tables of events, and the frequencies of all timings: of the gaits as captured, then of runs that are levelled
+    # Tables of events, and the frequencies of all timings: of the gaits as captured, then as balanced
     gaits = expand_gait_arrays(tree, round_to_single(standing), means, limits, num_frames=num_frames)
     tables = measure_gait_tables(gaits, HUMAN, HUMAN_LEG_M)
     events = round_to_single(tables.events)
-    gaits = level_runs(gaits._replace(events=events, frequency=tables.stance), HUMAN, HUMAN_LEG_M)
+    gaits = balance_gaits(gaits._replace(events=events, frequency=tables.stance), HUMAN, HUMAN_LEG_M)
     tables = measure_gait_tables(gaits, HUMAN, HUMAN_LEG_M)
     frequencies = {name: round_to_single(getattr(tables, name)) for name in TIMINGS}
     # The effectors' heights above the floor, feet flat on the ground
