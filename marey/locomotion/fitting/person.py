@@ -12,7 +12,7 @@ from marey.base import BoolArray, FloatArray, InputError, Result, UnknownNameErr
 from marey.locomotion.fitting.fit import fit_units
 from marey.locomotion.fitting.quality import motion_distance, rms_degrees
 from marey.locomotion.fitting.trials import reject_outliers
-from marey.locomotion.model.locomotion_model import LocomotionModel, balance_gaits, load_model
+from marey.locomotion.model.locomotion_model import LocomotionModel, level_runs, load_model
 from marey.locomotion.units.gait_unit import (
     MotionUnit,
     RejectedCycle,
@@ -199,7 +199,7 @@ def _append_style(
     gaits = model.gaits
     parts = {**own, **{part: getattr(gaits, part)[0] for part in ("standing", "slope", "offset", "has_gait")}}
     alone = {**{part: value[None] for part, value in parts.items()}, "frequency": frequencies["stance"][None]}
-    style = balance_gaits(gaits._replace(**alone), model.skeleton, model.leg_length_m)
+    style = level_runs(gaits._replace(**alone), model.skeleton, model.leg_length_m)
     added = {part: np.concatenate([getattr(gaits, part), getattr(style, part)]) for part in alone}
     tables = {timing: np.concatenate([table, frequencies[timing][None]]) for timing, table in model.frequencies.items()}
     return replace(

@@ -317,7 +317,9 @@ class SpeedLines:
     leg_m: float
 
     @classmethod
-    def copy(cls, gaits: GaitArrays, gait: str, parts: tuple[float, float], skeleton: Skeleton, leg_m: float):
+    def copy(
+        cls, gaits: GaitArrays, gait: str, parts: tuple[float, float], skeleton: Skeleton, leg_m: float
+    ) -> SpeedLines:
         """Lines of copied arrays, between two speeds: parts of the slowest captured and of the fastest."""
         t = GAITS.index(gait)
         limits = np.broadcast_to(gaits.limits[t], gaits.slowest[:, t].shape)
@@ -331,8 +333,8 @@ class SpeedLines:
 
     def look_up(self, table: FloatArray) -> FloatArray:
         """Values ``(2, K)`` of a table ``(K, G)`` at both speeds."""
-        ends = [np.interp(self.speeds[:, k], self.gaits.speeds, row) for k, row in enumerate(table)]
-        return np.stack(ends, axis=1)
+        every = range(len(table))
+        return np.stack([np.interp(self.speeds[:, k], self.gaits.speeds, table[k, :]) for k in every], axis=1)
 
     def pose(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Centre of mass ``(2, K, N, 3)`` and joints ``(2, K, N, J, 3)`` of units, over leg length."""
@@ -374,7 +376,8 @@ def balance_walks(gaits: GaitArrays, skeleton: Skeleton, leg_m: float) -> GaitAr
     start = lines.rows()
     rows, count = start.copy(), start.shape[2]
     hertz = lines.look_up(gaits.frequency[:, t])[..., None]  # (2, K, 1)
-    events = [lines.look_up(gaits.events[:, t, :, e])[..., None] for e in range(len(EVENTS))]
+    every = range(len(EVENTS))
+    events: FloatArray = np.stack([lines.look_up(gaits.events[:, t, :, e]) for e in every])[..., None]  # (8, 2, K, 1)
     # (2, K, C) of the first harmonics, the mean among them: squared angular frequency over gravity on legs of length 1
     squares = (2.0 * np.pi * hertz * np.arange(NUM_SWAYS)) ** 2 * leg_m / GRAVITY
     for _ in range(NUM_BALANCE_STEPS):
@@ -388,8 +391,9 @@ def balance_walks(gaits: GaitArrays, skeleton: Skeleton, leg_m: float) -> GaitAr
             first = 4 * (e // 2) + e % 2  # strike of the ankle or the ball; they leave two events later
             middle = np.floor(0.5 * (events[4 * (e // 2) + 1] + events[4 * (e // 2) + 2]) * count).astype(np.int64)
             place = np.take_along_axis(p[..., joint, 0], middle % count, axis=2)
-            since = (np.arange(count) / count - events[first] - UNLOADED) % 1.0
-            carries = since <= events[first + 2] - events[first] - 2.0 * UNLOADED
+            strike: FloatArray = events[first] + UNLOADED
+            leaves: FloatArray = events[first + 2] - UNLOADED
+            carries = np.mod(np.arange(count) / count - strike, 1.0) <= leaves - strike
             low = np.where(carries, np.minimum(low, place - SOLE_HALF), low)
             high = np.where(carries, np.maximum(high, place + SOLE_HALF), high)
         away = np.where(low <= high, np.clip(pressure, low, high) - pressure, 0.0)
