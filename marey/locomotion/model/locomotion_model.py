@@ -375,6 +375,7 @@ def balance_walks(gaits: GaitArrays, skeleton: Skeleton, leg_m: float) -> GaitAr
     joints, t = [skeleton.index(name) for name in EFFECTORS], lines.gait
     start = lines.rows()
     rows, count = start.copy(), start.shape[2]
+    phases: FloatArray = np.arange(count) / count
     hertz = lines.look_up(gaits.frequency[:, t])[..., None]  # (2, K, 1)
     every = range(len(EVENTS))
     events: FloatArray = np.stack([lines.look_up(gaits.events[:, t, :, e]) for e in every])[..., None]  # (8, 2, K, 1)
@@ -393,7 +394,7 @@ def balance_walks(gaits: GaitArrays, skeleton: Skeleton, leg_m: float) -> GaitAr
             place = np.take_along_axis(p[..., joint, 0], middle % count, axis=2)
             strike: FloatArray = events[first] + UNLOADED
             leaves: FloatArray = events[first + 2] - UNLOADED
-            carries = np.mod(np.arange(count) / count - strike, 1.0) <= leaves - strike
+            carries = np.mod(phases - strike, 1.0) <= leaves - strike
             low = np.where(carries, np.minimum(low, place - SOLE_HALF), low)
             high = np.where(carries, np.maximum(high, place + SOLE_HALF), high)
         away = np.where(low <= high, np.clip(pressure, low, high) - pressure, 0.0)
