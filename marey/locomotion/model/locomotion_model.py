@@ -375,7 +375,7 @@ def balance_walks(gaits: GaitArrays, skeleton: Skeleton, leg_m: float) -> GaitAr
     joints, t = [skeleton.index(name) for name in EFFECTORS], lines.gait
     start = lines.rows()
     rows, count = start.copy(), start.shape[2]
-    phases: FloatArray = np.arange(count) / count
+    phases = np.linspace(0.0, 1.0, count, endpoint=False)
     hertz = lines.look_up(gaits.frequency[:, t])[..., None]  # (2, K, 1)
     every = range(len(EVENTS))
     events: FloatArray = np.stack([lines.look_up(gaits.events[:, t, :, e]) for e in every])[..., None]  # (8, 2, K, 1)
