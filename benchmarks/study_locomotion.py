@@ -182,7 +182,7 @@ def main() -> None:
     print(f"{'clip':26s}{'m/s':>6s}{'valid':>7s}{'haste':>6s}{'fall m/s²':>12s}{columns}")
     table: list[dict[str, Any]] = []
     for clip in clips(model):
-        if options.select in clip.name:
+        if options.only in clip.name:
             motion, facts = figures(clip, model)
             print_figures(facts)
             table.append(facts)

@@ -24,6 +24,13 @@ def test_walks_are_as_valid_as_captured_ones(speed: float):
     assert check_validity(played(Action(4.0, speed))).valid_fraction >= PEOPLE
 
 
+@pytest.mark.parametrize(
+    "style", ["08", "91", pytest.param("38", marks=pytest.mark.xfail(strict=True, reason="0.70: tips as heels land"))]
+)
+def test_walks_of_narrow_steps_are_borne_by_their_soles(style: str) -> None:
+    assert check_validity(played(Action(4.0, 1.0, style={style: 1.0}))).valid_fraction >= PEOPLE
+
+
 @pytest.mark.parametrize("turn_rate", [-1.0, 0.5, 1.0])
 def test_curves_are_as_valid_as_straight_walks(turn_rate: float):
     assert check_validity(played(Action(4.0, 1.2, 0.0, turn_rate))).valid_fraction >= PEOPLE

@@ -24,8 +24,8 @@ from marey.locomotion.model.locomotion_model import (
     HUMAN_LEG_M,
     TIMINGS,
     LocomotionModel,
+    balance_gaits,
     expand_gait_arrays,
-    level_runs,
     load_model,
     round_tree,
 )
@@ -363,13 +363,15 @@ def fit_units(
     tree = round_tree(HierarchicalModel(unscaled, fitted.people))
     if limits is None:
         limits = np.array([SPEED_EXTRAPOLATION[t] * lines[gait].fastest for t, gait in enumerate(GAITS)])
-    # Tables of events, and the frequencies of all timings: of the gaits as captured, then of runs that are levelled
+    # Tables of events, and the frequencies of all timings: of the gaits as captured, then as balanced
     gaits = expand_gait_arrays(tree, round_to_single(standing), means, limits, num_frames=num_frames)
     tables = measure_gait_tables(gaits, HUMAN, HUMAN_LEG_M)
     events = round_to_single(tables.events)
-    gaits = level_runs(gaits._replace(events=events, frequency=tables.stance), HUMAN, HUMAN_LEG_M)
-    tables = measure_gait_tables(gaits, HUMAN, HUMAN_LEG_M)
+    balanced = balance_gaits(gaits._replace(events=events, frequency=tables.stance), HUMAN, HUMAN_LEG_M)
+    tables = measure_gait_tables(balanced, HUMAN, HUMAN_LEG_M)
     frequencies = {name: round_to_single(getattr(tables, name)) for name in TIMINGS}
+    # Balanced at the cadence that is written: the model of a file is this one
+    gaits = balance_gaits(gaits._replace(events=events, frequency=frequencies["stance"]), HUMAN, HUMAN_LEG_M)
     # The effectors' heights above the floor, feet flat on the ground
     flat = joint_positions(HUMAN, HUMAN.offsets[:1], SO3.identity(1, HUMAN.num_joints).wxyz)[0]
     # The model's own style is the even mixture of those who were chosen, or who showed both gaits, or of everybody.
@@ -381,7 +383,7 @@ def fit_units(
         leg_length_m=HUMAN_LEG_M,
         styles=people,
         default_style={person: 1.0 / len(named) for person in named},
-        gaits=gaits._replace(frequency=frequencies["stance"]),
+        gaits=gaits,
         tree=tree,
         rest_heights=np.array([flat[HUMAN.index(name), 1] for name in EFFECTORS]) / HUMAN_LEG_M,
         lent=lent,

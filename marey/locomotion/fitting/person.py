@@ -198,12 +198,14 @@ def _append_style(
         raise InputError(f"there is a style '{name}' already", "Choose another name")
     gaits = model.gaits
     parts = {**own, **{part: getattr(gaits, part)[0] for part in ("standing", "slope", "offset", "has_gait")}}
-    added = {part: np.concatenate([getattr(gaits, part), value[None]]) for part, value in parts.items()}
+    alone = {**{part: value[None] for part, value in parts.items()}, "frequency": frequencies["stance"][None]}
+    style = level_runs(gaits._replace(**alone), model.skeleton, model.leg_length_m)
+    added = {part: np.concatenate([getattr(gaits, part), getattr(style, part)]) for part in alone}
     tables = {timing: np.concatenate([table, frequencies[timing][None]]) for timing, table in model.frequencies.items()}
     return replace(
         model,
         styles=(*model.styles, name),
-        gaits=level_runs(gaits._replace(**added, frequency=tables["stance"]), model.skeleton, model.leg_length_m),
+        gaits=gaits._replace(**added),
         frequencies=tables,
         lent=np.concatenate([model.lent, lent[None]]),
     )

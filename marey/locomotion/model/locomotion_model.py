@@ -19,7 +19,7 @@ from marey.base import BoolArray, FloatArray, InputError, MareyError, TensorForm
 from marey.lie import SO3
 from marey.locomotion.checks import check_name, check_positive, check_weights
 from marey.locomotion.model.jump_model import JumpModel
-from marey.locomotion.planning.parameters import SCALINGS
+from marey.locomotion.planning.parameters import GRAVITY, SCALINGS
 from marey.models import Components, HierarchicalModel, Leaf, Person, SpeedLaw
 from marey.motion import Motion, centre_of_mass
 from marey.skeleton import HUMAN, Skeleton
@@ -299,6 +299,115 @@ FLAT_PHASES: Final = (0.02, 0.13)  # of a run, at which the sole comes down
 FORCE_MIDDLE: Final = 0.44
 FEET_BEHIND: Final = (0.065, 0.1)
 HALF_STEP_WIDTHS: Final = (0.01, 0.045)  # [-] of the leg: how far aside a runner's feet stand, at least and at most
+BALANCE_SPEEDS: Final = (1.0, 1.0)  # [-] of the slowest captured and the fastest walk; to 0.85, curves of 16 tip
+SOLE_HALF: Final = 0.022  # [-] of the leg: how far beside the middle of a sole the pressure may be
+UNLOADED: Final = 0.02  # [-] of a cycle, in which a foot that has just touched, or is about to leave, carries little
+NUM_SWAYS: Final = 8  # harmonics of a sway, and of the forces it asks for: faster ones are noise of the means
+NUM_BALANCE_STEPS: Final = 3
+
+
+@dataclass(slots=True, eq=False)
+class SpeedLines:
+    """Units of one gait at two speeds, and the lines in speed through them."""
+
+    gaits: GaitArrays  # with arrays of its own
+    gait: int
+    speeds: FloatArray  # (2, K) [1/s]
+    skeleton: Skeleton
+    leg_m: float
+
+    @classmethod
+    def copy(
+        cls, gaits: GaitArrays, gait: str, parts: tuple[float, float], skeleton: Skeleton, leg_m: float
+    ) -> SpeedLines:
+        """Lines of copied arrays, between two speeds: parts of the slowest captured and of the fastest."""
+        t = GAITS.index(gait)
+        limits = np.broadcast_to(gaits.limits[t], gaits.slowest[:, t].shape)
+        speeds = np.stack([parts[0] * gaits.slowest[:, t], parts[1] * limits])
+        return cls(gaits._replace(base=gaits.base.copy(), lift=gaits.lift.copy()), t, speeds, skeleton, leg_m)
+
+    def rows(self) -> FloatArray:
+        """Units ``(2, K, N, D)`` at both speeds."""
+        t = self.gait
+        return self.gaits.base[:, t] + self.speeds[..., None, None] * self.gaits.lift[:, t, 0]
+
+    def look_up(self, table: FloatArray) -> FloatArray:
+        """Values ``(2, K)`` of a table ``(K, G)`` at both speeds."""
+        every = range(len(table))
+        return np.stack([np.interp(self.speeds[:, k], self.gaits.speeds, table[k, :]) for k in every], axis=1)
+
+    def pose(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Centre of mass ``(2, K, N, 3)`` and joints ``(2, K, N, J, 3)`` of units, over leg length."""
+        means = self.gaits.means
+        wxyz = SO3(means) @ SO3.exp(rows[..., 3:].reshape(-1, len(means), 3))
+        unit = Motion(self.skeleton, 1.0, self.leg_m * rows[..., :3].reshape(-1, 3), wxyz)
+        positions = unit.joint_positions().reshape(*rows.shape[:-1], -1, 3)
+        return centre_of_mass(unit).reshape(*rows.shape[:-1], 3) / self.leg_m, positions / self.leg_m
+
+    def take_out(self, columns: slice, away: FloatArray) -> None:
+        """Take the line in speed through ``away`` ``(2, K, ...)`` out of the gait, and of what it lacks to a stand."""
+        base, lift, t = self.gaits.base, self.gaits.lift, self.gait
+        slope = (away[1] - away[0]) / (self.speeds[1] - self.speeds[0])[:, None, None]
+        level = away[0] - self.speeds[0][:, None, None] * slope
+        base[:, t, :, columns] -= level
+        lift[:, t, 0, :, columns] -= slope
+        lift[:, t, 1, :, columns] += level
+
+
+def balance_gaits(gaits: GaitArrays, skeleton: Skeleton, leg_m: float) -> GaitArrays:
+    """Return gaits whose runs are level and whose walks sway as their feet can bear; tables are those of ``gaits``."""
+    return balance_walks(level_runs(gaits, skeleton, leg_m), skeleton, leg_m)
+
+
+def balance_walks(gaits: GaitArrays, skeleton: Skeleton, leg_m: float) -> GaitArrays:
+    r"""Return gaits in whose walks the zero-moment point is over soles that stand, aside.
+
+    Means of captured walks, and lines through few speeds, stand and sway beside their feet. With :math:`p` the
+    zero-moment point of a pendulum as high as the centre of mass, and :math:`p^*` the nearest between the soles,
+
+    .. math:: p = x - \frac{\bar y}{g}\,x'', \qquad \Delta x - \frac{\bar y}{g}\,\Delta x'' = p^* - p
+
+    has one periodic solution: a sway by which :math:`p` comes to :math:`p^*`.
+    The root takes its harmonics; its mean is taken by the legs, turned as a whole about the axis ahead.
+    """
+    lines = SpeedLines.copy(gaits, "walk", BALANCE_SPEEDS, skeleton, leg_m)
+    legs = [[skeleton.index(f"{side}_{part}") for part in ("hip", "ankle")] for side in ("right", "left")]
+    joints, t = [skeleton.index(name) for name in EFFECTORS], lines.gait
+    start = lines.rows()
+    rows, count = start.copy(), start.shape[2]
+    phases = np.linspace(0.0, 1.0, count, endpoint=False)
+    hertz = lines.look_up(gaits.frequency[:, t])[..., None]  # (2, K, 1)
+    every = range(len(EVENTS))
+    events: FloatArray = np.stack([lines.look_up(gaits.events[:, t, :, e]) for e in every])[..., None]  # (8, 2, K, 1)
+    # (2, K, C) of the first harmonics, the mean among them: squared angular frequency over gravity on legs of length 1
+    squares = (2.0 * np.pi * hertz * np.arange(NUM_SWAYS)) ** 2 * leg_m / GRAVITY
+    for _ in range(NUM_BALANCE_STEPS):
+        centres, p = lines.pose(rows)
+        pendulum = 1.0 + centres[..., 1].mean(axis=2, keepdims=True) * squares
+        waves = np.fft.rfft(centres[..., 0], axis=2)[:, :, :NUM_SWAYS]
+        pressure = np.fft.irfft(pendulum * waves, count, axis=2)
+        # Between the soles that carry: each where it is in the middle of its flat stance
+        low, high = np.full(pressure.shape, np.inf), np.full(pressure.shape, -np.inf)
+        for e, joint in enumerate(joints):
+            first = 4 * (e // 2) + e % 2  # strike of the ankle or the ball; they leave two events later
+            middle = np.floor(0.5 * (events[4 * (e // 2) + 1] + events[4 * (e // 2) + 2]) * count).astype(np.int64)
+            place = np.take_along_axis(p[..., joint, 0], middle % count, axis=2)
+            strike: FloatArray = events[first] + UNLOADED
+            leaves: FloatArray = events[first + 2] - UNLOADED
+            carries = np.mod(phases - strike, 1.0) <= leaves - strike
+            low = np.where(carries, np.minimum(low, place - SOLE_HALF), low)
+            high = np.where(carries, np.maximum(high, place + SOLE_HALF), high)
+        away = np.where(low <= high, np.clip(pressure, low, high) - pressure, 0.0)
+        waves = np.fft.rfft(away, axis=2)[:, :, :NUM_SWAYS] / pendulum
+        aside = waves[:, :, :1].real / count
+        waves[:, :, 0] = 0.0
+        rows[..., 0] += np.fft.irfft(waves, count, axis=2)
+        for hip, ankle in legs:
+            height = (p[..., hip, 1] - p[..., ankle, 1]).mean(axis=2, keepdims=True)
+            rows[..., 3 + 3 * hip + 2] -= aside / height
+            rows[..., 3 + 3 * ankle + 2] += aside / height
+    lines.take_out(slice(0, start.shape[-1]), start - rows)
+    return lines.gaits
 
 
 def level_runs(gaits: GaitArrays, skeleton: Skeleton, leg_m: float) -> GaitArrays:
@@ -308,45 +417,24 @@ def level_runs(gaits: GaitArrays, skeleton: Skeleton, leg_m: float) -> GaitArray
     the path that gravity and the forces of a stance ask for (:func:`marey.locomotion.model.synthesis.add_bounce`).
     Stances are those of the tables of events.
     """
-    base, lift, run = gaits.base.copy(), gaits.lift.copy(), GAITS.index("run")
-    limits = np.broadcast_to(gaits.limits[run], gaits.slowest[:, run].shape)
-    speeds = np.stack([LEVEL_SPEEDS[0] * gaits.slowest[:, run], LEVEL_SPEEDS[1] * limits])  # (2, K)
+    lines = SpeedLines.copy(gaits, "run", LEVEL_SPEEDS, skeleton, leg_m)
     joints = np.array([skeleton.index(name) for name in EFFECTORS]).reshape(2, 2)
     hips = [skeleton.index(f"{side}_hip") for side in ("right", "left")]
-    count = base.shape[2]
+    count = gaits.base.shape[2]
     first, last = (round(part * count) for part in FLAT_PHASES)
     flat = np.arange(first, last + 1, dtype=np.int64)
     down = np.stack([flat, (flat + count // 2) % count])  # (2, S) when the right and the left sole come down
-
-    def pose() -> tuple[FloatArray, FloatArray]:
-        """Centre of mass ``(2, K, N, 3)`` and joints ``(2, K, N, J, 3)`` of both speeds, over leg length."""
-        rows = base[:, run] + speeds[..., None, None] * lift[:, run, 0]
-        wxyz = SO3(gaits.means) @ SO3.exp(rows[..., 3:].reshape(-1, len(gaits.means), 3))
-        unit = Motion(skeleton, 1.0, leg_m * rows[..., :3].reshape(-1, 3), wxyz)
-        positions = unit.joint_positions().reshape(*rows.shape[:-1], -1, 3)
-        return centre_of_mass(unit).reshape(*rows.shape[:-1], 3) / leg_m, positions / leg_m
-
-    def take_out(columns: slice, away: FloatArray) -> None:
-        """Take the line in speed through ``away`` ``(2, K, ...)`` out of the runs, and of what they lack to a stand."""
-        span = (speeds[1] - speeds[0])[:, None, None]
-        slope = (away[1] - away[0]) / span
-        level = away[0] - speeds[0][:, None, None] * slope
-        base[:, run, :, columns] -= level
-        lift[:, run, 0, :, columns] -= slope
-        lift[:, run, 1, :, columns] += level
-
     # Legs are turned as a whole about the axes ahead and across, until both feet stand in the same places.
-    centres, p = pose()
+    centres, p = lines.pose(lines.rows())
     feet = np.stack([p[..., joints[s], :].mean(axis=-2) - centres for s in (0, 1)])  # (2, 2, K, N, 3)
     high = float(p[..., hips, 1].mean() - p[..., joints, 1].mean())
     aside = np.stack([feet[s, ..., down[s], 0].mean(axis=0) for s in (0, 1)])
     half = np.clip(0.5 * (aside[1] - aside[0]), *HALF_STEP_WIDTHS)
-    stances = [np.interp(speeds[:, k], gaits.speeds, gaits.events[k, run, :, 3]) for k in range(len(base))]
-    middle = FORCE_MIDDLE * np.stack(stances, axis=1) * count  # (2, K) frame, between two
+    middle = FORCE_MIDDLE * lines.look_up(gaits.events[:, lines.gait, :, 3]) * count  # (2, K) frame, between two
     low = middle.astype(np.int64)
     for s, place in enumerate((-half, half)):
         at = 3 + 3 * hips[s]
-        turns = np.zeros((*speeds.shape, 1, 3))
+        turns = np.zeros((*half.shape, 1, 3))
         before, after = (
             np.take_along_axis(feet[s, ..., 2], (low[..., None] + s * (count // 2) + k) % count, axis=-1)
             for k in (0, 1)
@@ -354,17 +442,17 @@ def level_runs(gaits: GaitArrays, skeleton: Skeleton, leg_m: float) -> GaitArray
         then = before + (middle - low)[..., None] * (after - before)
         turns[..., 0] = (np.clip(then, -FEET_BEHIND[1], -FEET_BEHIND[0]) - then) / high
         turns[..., 0, 2] = (aside[s] - place) / high
-        take_out(slice(at, at + 3), turns)
+        lines.take_out(slice(at, at + 3), turns)
     # The centre of mass without what is not its mean, and as high as the soles that come down ask
-    centres, p = pose()
+    centres, p = lines.pose(lines.rows())
     rest = skeleton.rest_positions()[joints][..., 1] / leg_m
     heights = np.mean(
         [(p[..., joints[s], 1] - rest[s]).min(axis=-1)[..., down[s]].mean(axis=-1) for s in (0, 1)], axis=0
     )
     away = centres - centres.mean(axis=2, keepdims=True)
     away[..., 1] += heights[..., None]
-    take_out(slice(0, 3), away)
-    return gaits._replace(base=base, lift=lift)
+    lines.take_out(slice(0, 3), away)
+    return lines.gaits
 
 
 SHIPPED_MODEL: Final = Path(__file__).parents[1] / "data" / "locomotion.safetensors"
@@ -400,13 +488,15 @@ def load_model(path: AnyPath | None = None) -> LocomotionModel:
         named = ("standing", "means", "limits", "events", "rest_heights")
         standing, means, limits, events, rest = (_to_double(tensors[name]) for name in named)
         gaits = expand_gait_arrays(tree, standing, means, limits, num_frames=int(facts["num_frames"]))
+        found = {name: _to_double(tensors[f"{TIMING_PREFIX}{name}"]) for name in TIMINGS}
+        fitted = slice(0, len(tree.people))
+        tables = gaits._replace(events=events[fitted], frequency=found["stance"][fitted])
+        gaits = balance_gaits(tables, skeleton, leg_m)._replace(events=events, frequency=found["stance"])
         if num_added:
             parts = {part: _to_double(tensors[f"{ADDED_PREFIX}{part}"]) for part in ADDED_PARTS}
             for part in ("standing", "slope", "offset", "has_gait"):
                 parts[part] = np.repeat(getattr(gaits, part)[:1], num_added, axis=0)
             gaits = gaits._replace(**{n: np.concatenate([getattr(gaits, n), more]) for n, more in parts.items()})
-        found = {name: _to_double(tensors[f"{TIMING_PREFIX}{name}"]) for name in TIMINGS}
-        gaits = level_runs(gaits._replace(events=events, frequency=found["stance"]), skeleton, leg_m)
         # Jump models by kind; none in a file without them
         jumps: dict[str, JumpModel] = {}
         for kind in facts["jumps"]:
