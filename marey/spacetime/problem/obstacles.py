@@ -183,7 +183,7 @@ def _bar_shape(bar: Bar) -> ShapeDistance:
 
 
 def find_nearest(
-    obstacle: ObstacleShape, ends: FloatArray, radii: tuple[float, float]
+    obstacle: ObstacleShape, ends: FloatArray, radii: tuple[float, float] | tuple[FloatArray, FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
     """Share along capsules with ends ``(n, 2, 3)`` at which they are nearest to a shape, and the gap there [m].
 
