@@ -164,17 +164,19 @@ def obstacle_rows(
     phase: int,
     capsules: Sequence[tuple[BodyCapsule, WorldVector, WorldVector]],
     obstacle: ObstacleShape,
+    sunk: float = 0.0,
 ) -> FullRows:
     """Capsules stay out of a shape: their gaps at the nearest places, whose shares do not count (envelope).
 
     A row for the farther end of each keeps one that lies along a face from rocking: linear rows know no other place.
-    Where the way leads over the shape, what is inside leaves it upwards. Capsules come with the places of their ends,
-    all at the same instants.
+    Where the way leads over the shape, what is inside leaves it upwards, and ``sunk`` is the share of its height by
+    which it is lower. Capsules come with the places of their ends, all at the same instants.
     """
     last = capsules[0][2]
     at, num_rows = last.at, 2 * len(capsules)
     if obstacle.upwards is not None and is_crossed(layout.problem, phase, obstacle):
-        obstacle = replace(obstacle, distance=obstacle.upwards)
+        upwards, lower_by = obstacle.upwards, np.array([0.0, sunk * obstacle.top_m, 0.0])
+        obstacle = replace(obstacle, distance=lambda p: upwards(p + lower_by))
     radii = np.array([capsule.radii for capsule, _, _ in capsules])  # (C, 2)
     rise = radii[:, 1:] - radii[:, :1]
 
