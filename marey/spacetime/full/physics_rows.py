@@ -21,7 +21,8 @@ POSITION_ROW: Final = 10.0  # [1/m] a violation of 1e-4 is 0.01 mm
 SPEED_ROW: Final = 3.0  # [s/m]
 MARGIN_M: Final = 0.01  # [m] inside the edge of a foot, for what happens between frames
 TILT_ROW: Final = 3.0  # [-] of the cosine
-CLOSING_ROOM_M: Final = 1e-4  # [m] left to the limb of a contact beyond the first: curves wriggle to hold every frame
+CLOSING_ROOM_M: Final = 5e-4  # [m] left to the limb of a contact beyond the first: curves wriggle to hold every frame
+OBSTACLE_ROOM_M: Final = 0.003  # [m] kept from boxes and bars, for what cuts their corners between frames
 CUT_MARGIN: Final = 0.01  # [mg] inside a face of the cone, for what happens between frames
 
 FullRows = RowGroup[BodyState]  # names (m,) of the rows of an instant, before the programme says when
@@ -164,19 +165,17 @@ def obstacle_rows(
     phase: int,
     capsules: Sequence[tuple[BodyCapsule, WorldVector, WorldVector]],
     obstacle: ObstacleShape,
-    sunk: float = 0.0,
 ) -> FullRows:
     """Capsules stay out of a shape: their gaps at the nearest places, whose shares do not count (envelope).
 
     A row for the farther end of each keeps one that lies along a face from rocking: linear rows know no other place.
-    Where the way leads over the shape, what is inside leaves it upwards, and ``sunk`` is the share of its height by
-    which it is lower. Capsules come with the places of their ends, all at the same instants.
+    Where the way leads over the shape, what is inside leaves it upwards. Capsules come with the places of their ends,
+    all at the same instants.
     """
     last = capsules[0][2]
     at, num_rows = last.at, 2 * len(capsules)
     if obstacle.upwards is not None and is_crossed(layout.problem, phase, obstacle):
-        upwards, lower_by = obstacle.upwards, np.array([0.0, sunk * obstacle.top_m, 0.0])
-        obstacle = replace(obstacle, distance=lambda p: upwards(p + lower_by))
+        obstacle = replace(obstacle, distance=obstacle.upwards)
     radii = np.array([capsule.radii for capsule, _, _ in capsules])  # (C, 2)
     rise = radii[:, 1:] - radii[:, :1]
 
@@ -205,7 +204,7 @@ def obstacle_rows(
     columns = None
     if last.columns is not None:
         columns = np.broadcast_to(last.columns.reshape(len(at), 1, -1), (len(at), num_rows, last.columns[0].size))
-    lower = np.zeros((len(at), num_rows))
+    lower = np.full((len(at), num_rows), POSITION_ROW * OBSTACLE_ROOM_M * float(np.isfinite(obstacle.top_m)))
     names = [f"{words}{capsule.name}" for capsule, _, _ in capsules for words in ("", "the far end of ")]
     labels = tuple(f"{name} out of {obstacle.name}" for name in names)
     return FullRows(at, lower, np.full_like(lower, np.inf), labels, evaluate, columns)

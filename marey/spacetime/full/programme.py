@@ -131,7 +131,6 @@ class FullProgramme(MotionProgramme[BodyState]):
         extra: Frames = (),
         cuts: tuple[SupportFace, ...] = (),
         near: tuple[NearPair, ...] = (),
-        sunk: float = 0.0,
         styles: tuple[Style, ...] = (),
     ) -> None:
         self.layout = layout
@@ -180,7 +179,7 @@ class FullProgramme(MotionProgramme[BodyState]):
             start, end = (world_vector(layout, p, times, builder.add(p, times), name) for name in ends)
             together.setdefault((p, shape, times.tobytes()), []).append((capsule, start, end))
         for (p, shape, _), own in together.items():
-            families.append(obstacle_rows(layout, p, own, obstacles[shape], sunk))
+            families.append(obstacle_rows(layout, p, own, obstacles[shape]))
         residuals = build_residual_terms(layout, builder)
         # Styles are weighed at Gauss points, by the share of the time that each stands for
         found = [add_gauss_instants(layout, builder, p) for p in range(len(layout.timeline.phases)) if styles]

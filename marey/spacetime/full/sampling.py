@@ -23,7 +23,7 @@ from marey.motion import Contacts, Motion
 from marey.spacetime.full.layout import SNAP_S, CurveRates, FullBodyModel, FullLayout, InstantBuilder, Instants
 from marey.spacetime.problem.definition import Contact, SpacetimeProblem
 from marey.spacetime.problem.obstacles import build_obstacles, is_crossed, measure_gaps
-from marey.spacetime.problem.solution import SPIN_FLOOR, frame_instants
+from marey.spacetime.problem.solution import MIN_SAMPLES, SPIN_FLOOR, frame_instants
 from marey.spacetime.problem.supply import (
     MIN_LOAD,
     PRESSURE,
@@ -187,7 +187,6 @@ ALLOWED_DRIFT: Final = 0.015  # [-] of the angular momentum of a flight; 2 % are
 ALLOWED_PRESSURE_M: Final = 0.007  # [m] likewise of the pressure point; 10 mm are allowed
 GROSS_EXCESS: Final = 0.25  # [mg] larger residuals between the frames invalidate a motion
 SAMPLES_PER_SPAN: Final = 8
-NEAR_SAMPLES_PER_SPAN: Final = 32  # a foot cuts a corner in ten milliseconds
 MAX_REFINEMENTS: Final = 6
 
 Frames = tuple[tuple[int, float], ...]  # phase and time [s]
@@ -199,20 +198,21 @@ DEEP_M: Final = -0.004  # [m] gap below which such a capsule gets more instants;
 MIN_FACE: Final = 0.04  # [mg] a wrench this far outside shows which face of a cone it passed; 0.05 is allowed
 
 
-def find_passed_faces(layout: FullLayout, x: FloatArray) -> tuple[SupportFace, ...]:
-    """Faces of the cones of supports that a solution passes, the worst of each phase."""
+def find_passed_faces(layout: FullLayout, x: FloatArray) -> tuple[tuple[SupportFace, ...], Frames]:
+    """Faces of the cones of supports that a solution passes, the worst of each phase, and where it does so."""
     track = sample_track(layout, x, layout.timeline.grid(SAMPLES_PER_SPAN))
     whole = compute_aggregate(layout.figure.tree, track.q, track.qd, track.qdd, gravity=layout.problem.gravity)
     points = find_contact_points(layout.figure.tree, layout.problem, track)
     missing = measure_supply(np.asarray(whole.wrench) / layout.weight, points, np.asarray(points.active.any(axis=1)))[0]
-    found: list[SupportFace] = []
+    found, where = list[SupportFace](), list[tuple[int, float]]()
     for p, phase in enumerate(layout.timeline.phases):
         size = np.where(track.phases == p, np.linalg.norm(missing, axis=1), 0.0)
         n = int(np.argmax(size))
         is_alone = bool(phase.contacts) and not is_shared(layout.problem, p) and phase.contacts[0].kind == "foot"
         if is_alone and size[n] > MIN_FACE:
             found.append((p, separating_face(points, missing, n)))
-    return tuple(found)
+            where.append((p, float(track.times[n])))
+    return tuple(found), tuple(where)
 
 
 def find_near_pairs(layout: FullLayout, x: FloatArray, known: tuple[NearPair, ...] = ()) -> tuple[NearPair, ...]:
@@ -222,7 +222,9 @@ def find_near_pairs(layout: FullLayout, x: FloatArray, known: tuple[NearPair, ..
     would go through. Of those that are known already, the ones that go deep between their instants are named again.
     """
     problem, found = layout.problem, dict[NearPair, None]()
-    track = sample_track(layout, x, layout.timeline.grid(NEAR_SAMPLES_PER_SPAN))
+    # As densely as the check: a foot cuts a corner in ten milliseconds
+    per_span = max(-(-MIN_SAMPLES // layout.timeline.spline.num_spans), SAMPLES_PER_SPAN)
+    track = sample_track(layout, x, layout.timeline.grid(per_span))
     shapes = build_obstacles(problem)
     gaps = measure_gaps(layout.figure.tree, problem, track.q, track.phases)
     for k, (_, _, gap) in enumerate(gaps):

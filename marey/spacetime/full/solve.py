@@ -49,9 +49,6 @@ from marey.spacetime.problem.solution import (
 
 RATE_HZ = 120.0  # [Hz] of the motions handed out
 WARM_PENALTY = 100.0  # first weight of violations where the start is nearly a solution
-TOLERANCE = 1e-4  # [-] on scaled rows
-ROUGH_TOLERANCE = 1e-2  # likewise, of a search that only gives the start of another
-RISE = ()  # [-] of its height by which something is lower that the body comes to pass over
 TURNED_RAD = 0.5 * np.pi  # [rad] from the flat guess beyond which a planted one turns over
 TURNED_REFERENCE = 0.5  # weight of the guess of a body that turns over
 COARSE_ADVICE = "The finer spline was not solved; the motion is that of the coarser one."
@@ -185,23 +182,17 @@ def _build_programme(
     options: FullOptions,
     reference: FloatArray | None,
     old: FullSolution | None = None,
-    sunk: float = 0.0,
 ) -> FullProgramme:
-    """The programme with the frames, faces and capsules that an earlier solution asked for; see ``obstacle_rows``."""
+    """The programme with the frames, faces and capsules that an earlier solution asked for."""
     target = None if reference is None else layout.points(reference)
     own: dict[str, Any] = {"derivatives": options.derivatives, "reference": target, "styles": options.styles}
     if old is not None:
-        own |= {"extra": old.extra, "cuts": old.cuts, "near": old.near, "sunk": sunk}
+        own |= {"extra": old.extra, "cuts": old.cuts, "near": old.near}
     return FullProgramme(layout, guess, **own)
 
 
 def _solve_programme(
-    programme: FullProgramme,
-    start: FloatArray,
-    options: FullOptions,
-    began: float,
-    old: SQPResult | None = None,
-    tolerance: float = TOLERANCE,
+    programme: FullProgramme, start: FloatArray, options: FullOptions, began: float, old: SQPResult | None = None
 ) -> SQPResult:
     """Solve from unscaled unknowns within what is left of the quotas; iterations are added to those of ``old``."""
     spent, x = 0 if old is None else old.iterations, start / programme.layout.scales
@@ -211,7 +202,6 @@ def _solve_programme(
         x if simple is None else simple.reduce(x),
         method="fang2003" if options.solver == "fang2003" else "sl1qp",
         max_iterations=max(programme.layout.problem.max_iterations - spent, 1),
-        tolerance=tolerance,
         time_limit_s=options.left_s(began),
         penalty=options.penalty,
         on_iteration=options.on_iteration,
@@ -232,9 +222,9 @@ def _solve_until_physics_holds(
         if not solution.answer.is_solved or options.is_over(began):
             break
         layout, x = solution.layout, solution.x
-        weak = tuple(frame for frame in find_weak_instants(layout, x) if frame not in solution.extra)
+        cuts, passed = find_passed_faces(layout, x)
+        weak = tuple(frame for frame in (*find_weak_instants(layout, x), *passed) if frame not in solution.extra)
         near = find_near_pairs(layout, x, solution.near)
-        cuts = find_passed_faces(layout, x)
         if not (weak or near or cuts):
             break
         more = replace(
@@ -243,14 +233,8 @@ def _solve_until_physics_holds(
             cuts=(*solution.cuts, *cuts),
             near=(*solution.near, *near),
         )
-        answer, is_deep = solution.answer, bool(near) and not solution.near
-        for sunk in RISE if is_deep and find_hand_stands(layout.problem) else ():
-            # What is passed over rises step by step: limbs that begin deep inside come out on different sides
-            programme = _build_programme(layout, x, options, reference, more, sunk)
-            answer = _solve_programme(programme, x, options.warm(), began, answer, ROUGH_TOLERANCE)
-            x = answer.x * layout.scales
         programme = _build_programme(layout, x, options, reference, more)
-        answer = _solve_programme(programme, x, options.warm(), began, answer)
+        answer = _solve_programme(programme, x, options.warm(), began, solution.answer)
         if not answer.is_solved and not near and compute_worst_excess(layout, x) < GROSS_EXCESS:
             break  # what was missing between frames is small: keep the motion that has it
         solution = replace(more, programme=programme, answer=answer)
