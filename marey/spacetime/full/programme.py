@@ -170,7 +170,7 @@ class FullProgramme(MotionProgramme[BodyState]):
         together: dict[tuple[int, int, bytes], list[tuple[BodyCapsule, WorldVector, WorldVector]]] = {}
         for (p, number, shape), count in Counter(near).items():
             # A foot that stands on the floor beside this phase is on it at their border
-            capsule, times = capsules[number], layout.timeline.even_frames(p, CLEARANCE_PER_SPAN * count)
+            capsule, times = capsules[number], layout.timeline.even_frames(p, CLEARANCE_PER_SPAN * 2 ** (count - 1))
             sides = [q for q in (p - 1, p + 1) if 0 <= q < len(layout.timeline.phases)]
             lands = {q > p for q in sides if is_touching(layout.problem, q, capsule, obstacles[shape])}
             times = times[int(False in lands) : len(times) - int(True in lands)]

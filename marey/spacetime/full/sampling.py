@@ -462,8 +462,12 @@ def interpolate_turns(layout: FullLayout, points: FloatArray) -> FloatArray:
     leans = find_hand_crossings(layout.problem)
     if leans and not any(key.kind == "turn" for key in layout.problem.keys):
         edges, stands = layout.timeline.edges, [p for p, phase in enumerate(layout.problem.phases) if phase.contacts]
+        # As far as the way leads ahead of the body
+        ends = [np.mean([c.position for c in layout.problem.phases[p].contacts], axis=0) for p in (stands[0], stands[-1])]
+        x, _, z = ends[1] - ends[0]
+        lean = LEAN_RAD * max(float(z), 0.0) / max(float(np.hypot(x, z)), SNAP_S)
         keyed[layout.figure.angle_index("pitch")] = [
-            (float(edge), LEAN_RAD if p in leans else 0.0) for p in stands for edge in edges[p : p + 2]
+            (float(edge), lean if p in leans else 0.0) for p in stands for edge in edges[p : p + 2]
         ]
     for key in layout.problem.keys:
         if key.kind == "turn" and key.at is not None:

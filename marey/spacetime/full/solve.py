@@ -235,6 +235,10 @@ def _solve_until_physics_holds(
         )
         programme = _build_programme(layout, x, options, reference, more)
         answer = _solve_programme(programme, x, options.warm(), began, solution.answer)
+        if answer.status is SolveStatus.INFEASIBLE and near and not solution.near:
+            # A motion that knew of nothing in its way may be too far inside: begin as at first, with all that it met
+            again = _solve_programme(programme, solution.start, options, began, answer)
+            answer = again if again.is_solved else answer
         if not answer.is_solved and not near and compute_worst_excess(layout, x) < GROSS_EXCESS:
             break  # what was missing between frames is small: keep the motion that has it
         solution = replace(more, programme=programme, answer=answer)

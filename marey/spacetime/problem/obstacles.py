@@ -206,7 +206,8 @@ def is_touching(problem: SpacetimeProblem, phase: int, capsule: BodyCapsule, obs
     for p in range(max(phase - 1, 0), min(phase + 2, len(problem.phases))):
         for contact in problem.phases[p].contacts:
             is_own = contact.point in capsule.points or any(
-                contact.point == f"{point.rpartition('_')[0]}_foot" for point in capsule.points
+                contact.point == f"{point.rpartition('_')[0]}_foot" and not point.endswith("hand")
+                for point in capsule.points
             )
             if is_own and (p == phase or obstacle.name != "the floor"):
                 away = float(obstacle.distance(np.asarray(contact.position, dtype=np.float64)[None])[0][0])
