@@ -22,6 +22,7 @@ SPEED_ROW: Final = 3.0  # [s/m]
 MARGIN_M: Final = 0.01  # [m] inside the edge of a foot, for what happens between frames
 TILT_ROW: Final = 3.0  # [-] of the cosine
 CLOSING_ROOM_M: Final = 5e-4  # [m] left to the limb of a contact beyond the first: curves wriggle to hold every frame
+CLOSED_ROOM_M: Final = 1e-4  # [m] likewise where closing it moves the pressure beside the sole
 OBSTACLE_ROOM_M: Final = 0.003  # [m] kept from boxes and bars, for what cuts their corners between frames
 CUT_MARGIN: Final = 0.01  # [mg] inside a face of the cone, for what happens between frames
 

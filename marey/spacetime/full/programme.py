@@ -131,6 +131,7 @@ class FullProgramme(MotionProgramme[BodyState]):
         extra: Frames = (),
         cuts: tuple[SupportFace, ...] = (),
         near: tuple[NearPair, ...] = (),
+        room_m: float = CLOSING_ROOM_M,
         styles: tuple[Style, ...] = (),
     ) -> None:
         self.layout = layout
@@ -158,9 +159,7 @@ class FullProgramme(MotionProgramme[BodyState]):
             if flight is None:
                 # Contacts beyond the first keep their distance from it, no oftener than their limbs' curves can bend
                 inner = builder.add(p, even[1:-1])
-                families += [
-                    relative_rows(layout, inner, phase.contacts[0], c, 0, CLOSING_ROOM_M) for c in phase.contacts[1:]
-                ]
+                families += [relative_rows(layout, inner, phase.contacts[0], c, 0, room_m) for c in phase.contacts[1:]]
         families += joint_rows(layout, builder)
         for key in layout.problem.keys:
             families += key_rows(layout, builder, key)

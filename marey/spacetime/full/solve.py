@@ -22,6 +22,7 @@ from marey.numerics import OnIteration, SolveStatus, SQPResult, solve_sqp
 from marey.spacetime.full.keys import validate_full
 from marey.spacetime.full.layout import Derivatives, FullBodyModel, FullLayout, refine_layout, refine_unknowns
 from marey.spacetime.full.programme import FullProgramme, SimplifiedProgramme
+from marey.spacetime.full.physics_rows import CLOSED_ROOM_M, CLOSING_ROOM_M
 from marey.spacetime.full.sampling import (
     GROSS_EXCESS,
     MAX_REFINEMENTS,
@@ -94,6 +95,7 @@ class FullSolution:
     extra: Frames  # beyond the regular ones
     cuts: tuple[SupportFace, ...] = ()  # faces of supports beyond the regular rows
     near: tuple[NearPair, ...] = ()  # capsules that are kept out of something
+    room_m: float = CLOSING_ROOM_M  # of contacts beyond the first, between the ends of their phases
     levels: tuple[int, ...] = ()  # iterations of the coarser splines before this one
 
     @property
@@ -187,7 +189,7 @@ def _build_programme(
     target = None if reference is None else layout.points(reference)
     own: dict[str, Any] = {"derivatives": options.derivatives, "reference": target, "styles": options.styles}
     if old is not None:
-        own |= {"extra": old.extra, "cuts": old.cuts, "near": old.near}
+        own |= {"extra": old.extra, "cuts": old.cuts, "near": old.near, "room_m": old.room_m}
     return FullProgramme(layout, guess, **own)
 
 
@@ -223,15 +225,21 @@ def _solve_until_physics_holds(
             break
         layout, x = solution.layout, solution.x
         cuts, passed = find_passed_faces(layout, x)
-        weak = tuple(frame for frame in (*find_weak_instants(layout, x), *passed) if frame not in solution.extra)
+        found = (*find_weak_instants(layout, x), *passed)
+        weak = tuple(frame for frame in found if frame not in solution.extra)
         near = find_near_pairs(layout, x, solution.near)
-        if not (weak or near or cuts):
+        # Where a frame does not help, what closes a limb between the frames is to blame
+        is_loose = solution.room_m > CLOSED_ROOM_M and any(
+            frame in solution.extra and len(layout.timeline.phases[frame[0]].contacts) > 1 for frame in found
+        )
+        if not (weak or near or cuts or is_loose):
             break
         more = replace(
             solution,
             extra=(*solution.extra, *weak),
             cuts=(*solution.cuts, *cuts),
             near=(*solution.near, *near),
+            room_m=CLOSED_ROOM_M if is_loose else solution.room_m,
         )
         programme = _build_programme(layout, x, options, reference, more)
         answer = _solve_programme(programme, x, options.warm(), began, solution.answer)
