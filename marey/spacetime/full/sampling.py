@@ -461,10 +461,11 @@ def interpolate_turns(layout: FullLayout, points: FloatArray) -> FloatArray:
     points, times, keyed = points.copy(), layout.timeline.spline.greville, dict[int, list[tuple[float, float]]]()
     leans = find_hand_crossings(layout.problem)
     if leans and not any(key.kind == "turn" for key in layout.problem.keys):
-        edges, stands = layout.timeline.edges, [p for p, phase in enumerate(layout.problem.phases) if phase.contacts]
+        phases, edges = layout.problem.phases, layout.timeline.edges
+        stands = [p for p, phase in enumerate(phases) if phase.contacts]
         # As far as the way leads ahead of the body
-        ends = [np.mean([c.position for c in layout.problem.phases[p].contacts], axis=0) for p in (stands[0], stands[-1])]
-        x, _, z = ends[1] - ends[0]
+        start, end = (np.mean([c.position for c in phases[p].contacts], axis=0) for p in (stands[0], stands[-1]))
+        x, _, z = end - start
         lean = LEAN_RAD * max(float(z), 0.0) / max(float(np.hypot(x, z)), SNAP_S)
         keyed[layout.figure.angle_index("pitch")] = [
             (float(edge), lean if p in leans else 0.0) for p in stands for edge in edges[p : p + 2]

@@ -21,8 +21,8 @@ from marey.motion import Motion
 from marey.numerics import OnIteration, SolveStatus, SQPResult, solve_sqp
 from marey.spacetime.full.keys import validate_full
 from marey.spacetime.full.layout import Derivatives, FullBodyModel, FullLayout, refine_layout, refine_unknowns
-from marey.spacetime.full.programme import FullProgramme, SimplifiedProgramme
 from marey.spacetime.full.physics_rows import CLOSED_ROOM_M, CLOSING_ROOM_M
+from marey.spacetime.full.programme import FullProgramme, SimplifiedProgramme
 from marey.spacetime.full.sampling import (
     GROSS_EXCESS,
     MAX_REFINEMENTS,
