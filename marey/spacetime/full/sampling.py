@@ -248,7 +248,16 @@ def find_weak_instants(layout: FullLayout, x: FloatArray) -> Frames:
         above = excess > ALLOWED_EXCESS
         starts = np.flatnonzero(above & ~np.concatenate([[False], above[:-1]]))
         ends = np.flatnonzero(above & ~np.concatenate([above[1:], [False]])) + 1
-        found += [(p, float(times[a + np.argmax(excess[a:b])])) for a, b in zip(starts, ends, strict=True)]
+        worst = [float(times[a + np.argmax(excess[a:b])]) for a, b in zip(starts, ends, strict=True)]
+        if layout.timeline.phases[p].is_flight:
+            # Rows of flights hold the momentum, whose rate at a frame is known from what is beside it
+            frames = layout.timeline.even_frames(p, layout.problem.frames_per_span)
+            beside = [np.sort(frames[np.argsort(np.abs(frames - time))[:2]]) for time in worst]
+            worst = [
+                float(near.mean()) if np.abs(near - time).min() < SNAP_S else time
+                for time, near in zip(worst, beside, strict=True)
+            ]
+        found += [(p, time) for time in worst]
     return tuple(found)
 
 
