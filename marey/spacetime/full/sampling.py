@@ -215,6 +215,12 @@ def find_passed_faces(layout: FullLayout, x: FloatArray) -> tuple[tuple[SupportF
     return tuple(found), tuple(where)
 
 
+def measure_drift(layout: FullLayout, x: FloatArray) -> float:
+    """Farthest that a contact is from its plant [m]."""
+    track = sample_track(layout, x, layout.timeline.grid(SAMPLES_PER_SPAN))
+    return float(find_contact_points(layout.figure.tree, layout.problem, track).drift.max(initial=0.0))
+
+
 def find_near_pairs(layout: FullLayout, x: FloatArray, known: tuple[NearPair, ...] = ()) -> tuple[NearPair, ...]:
     """Capsules of the body that a solution, or a guess, brings into floor, boxes or bars.
 

@@ -36,6 +36,7 @@ from marey.spacetime.full.sampling import (
     find_near_pairs,
     find_passed_faces,
     find_weak_instants,
+    measure_drift,
     motion_from_unknowns,
     sample_track,
     set_flight_unknowns,
@@ -50,6 +51,7 @@ from marey.spacetime.problem.solution import (
 
 RATE_HZ = 120.0  # [Hz] of the motions handed out
 WARM_PENALTY = 100.0  # first weight of violations where the start is nearly a solution
+MAX_DRIFT_M = 1e-6  # [m] of plants, as a valid solution has it
 TURNED_RAD = 0.5 * np.pi  # [rad] from the flat guess beyond which a planted one turns over
 TURNED_REFERENCE = 0.5  # weight of the guess of a body that turns over
 COARSE_ADVICE = "The finer spline was not solved; the motion is that of the coarser one."
@@ -232,14 +234,17 @@ def _solve_until_physics_holds(
         is_loose = solution.room_m > CLOSED_ROOM_M and any(
             frame in solution.extra and len(layout.timeline.phases[frame[0]].contacts) > 1 for frame in found
         )
-        if not (weak or near or cuts or is_loose):
+        room_m = CLOSED_ROOM_M if is_loose else solution.room_m
+        if measure_drift(layout, x) > MAX_DRIFT_M:
+            room_m = 0.0  # a stretched limb cannot be closed
+        if not (weak or near or cuts or room_m < solution.room_m):
             break
         more = replace(
             solution,
             extra=(*solution.extra, *weak),
             cuts=(*solution.cuts, *cuts),
             near=(*solution.near, *near),
-            room_m=CLOSED_ROOM_M if is_loose else solution.room_m,
+            room_m=room_m,
         )
         programme = _build_programme(layout, x, options, reference, more)
         answer = _solve_programme(programme, x, options.warm(), began, solution.answer)
