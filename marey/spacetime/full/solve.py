@@ -51,6 +51,7 @@ from marey.spacetime.problem.solution import (
 
 RATE_HZ = 120.0  # [Hz] of the motions handed out
 WARM_PENALTY = 100.0  # first weight of violations where the start is nearly a solution
+NEAR_VIOLATION = 0.01  # [-] of scaled rows, a millimetre
 MAX_DRIFT_M = 1e-6  # [m] of plants, as a valid solution has it
 TURNED_RAD = 0.5 * np.pi  # [rad] from the flat guess beyond which a planted one turns over
 TURNED_REFERENCE = 0.5  # weight of the guess of a body that turns over
@@ -248,9 +249,12 @@ def _solve_until_physics_holds(
         )
         programme = _build_programme(layout, x, options, reference, more)
         answer = _solve_programme(programme, x, options.warm(), began, solution.answer)
-        if answer.status is SolveStatus.INFEASIBLE and near and not solution.near:
-            # A motion that knew of nothing in its way may be too far inside: begin as at first, with all that it met
-            again = _solve_programme(programme, solution.start, options, began, answer)
+        if answer.status is SolveStatus.INFEASIBLE and near:
+            # A motion that knew of nothing in its way may be too far inside: begin as at first, with all that it met.
+            # One that is nearly right is held by the weight of violations alone
+            is_far = answer.violation > NEAR_VIOLATION and not solution.near
+            begin = solution.start if is_far else answer.x * layout.scales
+            again = _solve_programme(programme, begin, options, began, answer)
             answer = again if again.is_solved else answer
         if not answer.is_solved and not near and compute_worst_excess(layout, x) < GROSS_EXCESS:
             break  # what was missing between frames is small: keep the motion that has it
