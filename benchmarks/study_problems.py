@@ -97,17 +97,18 @@ def bar_swing(height_m: float, away_m: float, flight_s: float) -> SpacetimeProbl
     )
 
 
-def vault() -> SpacetimeProblem:
-    """Over a box with both hands on it."""
+def vault(height_m: float = 0.8, slower: float = 1.0) -> SpacetimeProblem:
+    """Over a box with both hands on it, from both feet to both feet."""
+    phases = (
+        ("push", 0.4, feet(-0.35)), ("fly", 0.25, ()), ("hands", 0.3, hands(height_m, 0.45, kind="foot")),
+        ("over", 0.3, ()), ("land", 0.5, feet(1.25)),
+    )  # fmt: skip
     return full(
-        "vault",
-        ProblemPhase("push", 0.4, feet(-0.35)),
-        ProblemPhase("fly", 0.25),
-        ProblemPhase("hands", 0.3, hands(0.8, 0.45, kind="foot")),
-        ProblemPhase("over", 0.3),
-        ProblemPhase("land", 0.5, feet(1.25)),
+        "vault" if height_m == 0.8 and slower == 1.0 else f"vault-{height_m:g}-{slower:g}",
+        *(ProblemPhase(name, slower * duration_s, contacts) for name, duration_s, contacts in phases),
         limits={"roll": (-0.3, 0.3), "yaw": (-0.6, 0.6), "pitch": (-0.6, 1.6)},
-        boxes=(Box((0.0, 0.45), (1.0, 0.25), 0.8),),
+        boxes=(Box((0.0, 0.45), (1.0, 0.25), height_m),),
+        objective=replace(NEAR_POSE, balance=1.0),
     )
 
 
@@ -237,6 +238,9 @@ TESTS: dict[str, Callable[[], SpacetimeProblem]] = {
     "leap-over-box": box_leap,
     "strong-jump": lambda: replace(two_foot_jump(), name="strong-jump", strength=1.5),
     "strong-jump-reduced": lambda: replace(build_jump_problem(0.5, name="strong-jump-reduced"), strength=1.5),
+    "vault-0.6": lambda: vault(0.6),
+    "vault-0.95": lambda: vault(0.95),
+    "vault-longer": lambda: vault(slower=1.1),
     "standing-jump-back": lambda: build_jump_problem(-0.5, name="standing-jump-back"),
 }
 

@@ -14,7 +14,12 @@ from marey.dynamics import compute_point_positions
 from marey.spacetime import SpacetimeProblem, SpacetimeResult, load_problem, optimize, parse_problem, problem_to_toml
 from marey.spacetime.dispatch import build_character
 from marey.spacetime.full.layout import FullBodyModel, FullLayout
-from marey.spacetime.full.sampling import close_contact, interpolate_pose_keys, plant_points, stands_on_hands
+from marey.spacetime.full.sampling import (
+    close_contact,
+    find_hand_stands,
+    interpolate_pose_keys,
+    plant_points,
+)
 from marey.spacetime.problem.builders import build_jump_problem
 from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase
 from marey.spacetime.problem.obstacles import build_obstacles, find_floor, measure_gaps
@@ -195,7 +200,7 @@ def test_a_planted_guess_turns_over_with_hands_and_feet_on_their_plants(side: fl
     problem = cartwheel(side)
     figure = FullBodyModel.from_tree(build_character(problem))
     layout = FullLayout.from_problem(problem, figure)
-    assert stands_on_hands(problem) and not stands_on_hands(STEP)
+    assert find_hand_stands(problem) and not find_hand_stands(STEP)
     flat = interpolate_pose_keys(layout)
     points = plant_points(layout, flat)
     tree, times, gaps = figure.tree, layout.timeline.spline.greville, list[float]()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
@@ -21,6 +21,9 @@ POSITION_ROW: Final = 10.0  # [1/m] a violation of 1e-4 is 0.01 mm
 SPEED_ROW: Final = 3.0  # [s/m]
 MARGIN_M: Final = 0.01  # [m] inside the edge of a foot, for what happens between frames
 TILT_ROW: Final = 3.0  # [-] of the cosine
+CLOSING_ROOM_M: Final = 5e-4  # [m] left to the limb of a contact beyond the first: curves wriggle to hold every frame
+CLOSED_ROOM_M: Final = 1e-4  # [m] likewise where closing it moves the pressure beside the sole
+OBSTACLE_ROOM_M: Final = 0.003  # [m] kept from boxes and bars, for what cuts their corners between frames
 CUT_MARGIN: Final = 0.01  # [mg] inside a face of the cone, for what happens between frames
 
 FullRows = RowGroup[BodyState]  # names (m,) of the rows of an instant, before the programme says when
@@ -159,32 +162,53 @@ def shared_rows(layout: FullLayout, phase: int, times: FloatArray, instants: Int
 
 
 def obstacle_rows(
-    layout: FullLayout, phase: int, ends: tuple[WorldVector, WorldVector], capsule: BodyCapsule, obstacle: ObstacleShape
+    layout: FullLayout,
+    phase: int,
+    capsules: Sequence[tuple[BodyCapsule, WorldVector, WorldVector]],
+    obstacle: ObstacleShape,
 ) -> FullRows:
-    """A capsule stays out of a shape: its gap at the nearest place, whose share along it does not count (envelope).
+    """Capsules stay out of a shape: their gaps at the nearest places, whose shares do not count (envelope).
 
-    Where the way leads over the shape, what is inside leaves it upwards.
+    A row for the farther end of each keeps one that lies along a face from rocking: linear rows know no other place.
+    Where the way leads over the shape, what is inside leaves it upwards. Capsules come with the places of their ends,
+    all at the same instants.
     """
-    start, end = ends
-    at = start.at
+    last = capsules[0][2]
+    at, num_rows = last.at, 2 * len(capsules)
     if obstacle.upwards is not None and is_crossed(layout.problem, phase, obstacle):
         obstacle = replace(obstacle, distance=obstacle.upwards)
+    radii = np.array([capsule.radii for capsule, _, _ in capsules])  # (C, 2)
+    rise = radii[:, 1:] - radii[:, :1]
 
     def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Factors]:
-        a, b = start.jet(state, x), end.jet(state, x)
-        share, gap = find_nearest(obstacle, np.stack([a.value, b.value], axis=1), capsule.radii)
-        place = a.value + share[:, None] * (b.value - a.value)
-        slope = obstacle.distance(place)[1] * POSITION_ROW
-        partials = (1.0 - share)[:, None, None] * a.partials + share[:, None, None] * b.partials
-        jet = StateJet(POSITION_ROW * gap[:, None], np.einsum("ni,pnid->pnd", slope, partials)[:, :, None])
-        if end.coefficients is None:
+        ends = [[vector.jet(state, x) for vector in vectors] for _, *vectors in capsules]
+        segments = np.stack([np.stack([jet.value for jet in pair], axis=1) for pair in ends], axis=1)  # (n, C, 2, 3)
+        tiled = np.tile(radii, (len(at), 1))
+        nearest = find_nearest(obstacle, segments.reshape(-1, 2, 3), (tiled[:, 0], tiled[:, 1]))[0]
+        nearest = nearest.reshape(len(at), -1, 1)
+        shares = np.concatenate([nearest, np.where(nearest > 0.5, 0.0, 1.0)], axis=2)  # (n, C, 2)
+        places = segments[:, :, :1] + shares[..., None] * (segments[:, :, 1:] - segments[:, :, :1])
+        gaps, slopes = obstacle.distance(places)
+        value = POSITION_ROW * (gaps - radii[:, :1] - shares * rise).reshape(len(at), num_rows)
+        slopes = slopes * POSITION_ROW
+        partials = [
+            np.einsum("nmi,pnid->pnmd", slopes[:, c] * (1.0 - shares[:, c, :, None]), start.partials)
+            + np.einsum("nmi,pnid->pnmd", slopes[:, c] * shares[:, c, :, None], end.partials)
+            for c, (start, end) in enumerate(ends)
+        ]
+        jet = StateJet(value, np.concatenate(partials, axis=2))
+        if last.coefficients is None:
             return jet, None
-        return jet, np.einsum("ni,nig->nig", slope, end.coefficients).reshape(len(at), 1, -1)
+        moved = np.einsum("nmi,nig->nmig", slopes.reshape(len(at), num_rows, 3), last.coefficients)
+        return jet, moved.reshape(len(at), num_rows, -1)
 
-    columns = None if end.columns is None else end.columns.reshape(len(at), 1, -1)
-    lower = np.zeros((len(at), 1))
-    label = f"{capsule.name} out of {obstacle.name}"
-    return FullRows(at, lower, np.full_like(lower, np.inf), (label,), evaluate, columns)
+    columns = None
+    if last.columns is not None:
+        columns = np.broadcast_to(last.columns.reshape(len(at), 1, -1), (len(at), num_rows, last.columns[0].size))
+    lower = np.full((len(at), num_rows), POSITION_ROW * OBSTACLE_ROOM_M * float(np.isfinite(obstacle.top_m)))
+    names = [f"{words}{capsule.name}" for capsule, _, _ in capsules for words in ("", "the far end of ")]
+    labels = tuple(f"{name} out of {obstacle.name}" for name in names)
+    return FullRows(at, lower, np.full_like(lower, np.inf), labels, evaluate, columns)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -368,8 +392,13 @@ def _bounded_impact_rows(layout: FullLayout, at: IntArray, phase: int, flight: F
     ]
 
 
-def relative_rows(layout: FullLayout, at: IntArray, one: Contact, other: Contact, order: int) -> FullRows:
-    """The point of a contact is at its plant while another's is (order 0), or does not move against it (order 1)."""
+def relative_rows(
+    layout: FullLayout, at: IntArray, one: Contact, other: Contact, order: int, room_m: float = 0.0
+) -> FullRows:
+    """The point of a contact is at its plant while another's is (order 0), or does not move against it (order 1).
+
+    ``room_m`` is how far it may be away along each axis, where its limb is closed afterwards.
+    """
     apart = np.asarray(other.position) - np.asarray(one.position) if order == 0 else np.zeros(3)
     axes, scale = layout.figure.axes, (POSITION_ROW, SPEED_ROW)[order]
 
@@ -378,4 +407,5 @@ def relative_rows(layout: FullLayout, at: IntArray, one: Contact, other: Contact
         return jet.columns(axes) * scale, None
 
     labels = _axis_labels(layout, f"{('place', 'speed')[order]} of {other.point}")
-    return _equality_rows(at, (len(at), len(axes)), labels, evaluate)
+    ends = np.full((len(at), len(axes)), scale * room_m)
+    return FullRows(at, -ends, ends, labels, evaluate)

@@ -31,7 +31,9 @@ from marey.spacetime.full.objectives import (
     torque_rows,
 )
 from marey.spacetime.full.physics_rows import (
+    CLOSING_ROOM_M,
     FullRows,
+    WorldVector,
     contact_rows,
     flight_rows,
     joint_rows,
@@ -42,7 +44,7 @@ from marey.spacetime.full.physics_rows import (
 )
 from marey.spacetime.full.sampling import Frames, NearPair, SupportFace
 from marey.spacetime.problem.definition import Style, check_coordinate_map, evaluate_style
-from marey.spacetime.problem.obstacles import build_capsules, build_obstacles, is_touching
+from marey.spacetime.problem.obstacles import BodyCapsule, build_capsules, build_obstacles, is_touching
 from marey.spacetime.problem.supply import build_torque_limits, is_shared
 from marey.spacetime.programme import CostTerms, GradientTerm, InstantBasis, MotionProgramme, Unknowns
 
@@ -129,6 +131,7 @@ class FullProgramme(MotionProgramme[BodyState]):
         extra: Frames = (),
         cuts: tuple[SupportFace, ...] = (),
         near: tuple[NearPair, ...] = (),
+        room_m: float = CLOSING_ROOM_M,
         styles: tuple[Style, ...] = (),
     ) -> None:
         self.layout = layout
@@ -138,8 +141,8 @@ class FullProgramme(MotionProgramme[BodyState]):
         limits = build_torque_limits(layout.figure.tree, layout.problem)
         for p, phase in enumerate(layout.timeline.phases):
             # Frames of the physics: knots, what divides the spans, and what was asked for besides
-            times = layout.timeline.even_frames(p, layout.problem.frames_per_span)
-            times = np.unique(np.concatenate([times, [time for q, time in extra if q == p]]))
+            even = layout.timeline.even_frames(p, layout.problem.frames_per_span)
+            times = np.unique(np.concatenate([even, [time for q, time in extra if q == p]]))
             frames = builder.add(p, times)
             flight = layout.flight_of(p)
             if flight is not None:
@@ -154,24 +157,28 @@ class FullProgramme(MotionProgramme[BodyState]):
             if limits.dofs.size:
                 families.append(torque_rows(layout, p, times, frames, limits))
             if flight is None:
-                # Contacts beyond the first keep their distance from it
-                families += [relative_rows(layout, frames[1:-1], phase.contacts[0], c, 0) for c in phase.contacts[1:]]
+                # Contacts beyond the first keep their distance from it, no oftener than their limbs' curves can bend
+                inner = builder.add(p, even[1:-1])
+                families += [relative_rows(layout, inner, phase.contacts[0], c, 0, room_m) for c in phase.contacts[1:]]
         families += joint_rows(layout, builder)
         for key in layout.problem.keys:
             families += key_rows(layout, builder, key)
         # Capsules that came too near to something stay out of it
         capsules, obstacles = build_capsules(layout.figure.tree), build_obstacles(layout.problem)
         points: dict[str, tuple[int, FloatArray]] = {}
+        together: dict[tuple[int, int, bytes], list[tuple[BodyCapsule, WorldVector, WorldVector]]] = {}
         for (p, number, shape), count in Counter(near).items():
             # A foot that stands on the floor beside this phase is on it at their border
-            capsule, times = capsules[number], layout.timeline.even_frames(p, CLEARANCE_PER_SPAN * count)
+            capsule, times = capsules[number], layout.timeline.even_frames(p, CLEARANCE_PER_SPAN * 2 ** (count - 1))
             sides = [q for q in (p - 1, p + 1) if 0 <= q < len(layout.timeline.phases)]
             lands = {q > p for q in sides if is_touching(layout.problem, q, capsule, obstacles[shape])}
             times = times[int(False in lands) : len(times) - int(True in lands)]
             ends = (f"capsule {number} start", f"capsule {number} end")
             points |= {name: (capsule.link, place) for name, place in zip(ends, capsule.ends, strict=True)}
             start, end = (world_vector(layout, p, times, builder.add(p, times), name) for name in ends)
-            families.append(obstacle_rows(layout, p, (start, end), capsule, obstacles[shape]))
+            together.setdefault((p, shape, times.tobytes()), []).append((capsule, start, end))
+        for (p, shape, _), own in together.items():
+            families.append(obstacle_rows(layout, p, own, obstacles[shape]))
         residuals = build_residual_terms(layout, builder)
         # Styles are weighed at Gauss points, by the share of the time that each stands for
         found = [add_gauss_instants(layout, builder, p) for p in range(len(layout.timeline.phases)) if styles]

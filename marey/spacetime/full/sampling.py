@@ -23,7 +23,7 @@ from marey.motion import Contacts, Motion
 from marey.spacetime.full.layout import SNAP_S, CurveRates, FullBodyModel, FullLayout, InstantBuilder, Instants
 from marey.spacetime.problem.definition import Contact, SpacetimeProblem
 from marey.spacetime.problem.obstacles import build_obstacles, is_crossed, measure_gaps
-from marey.spacetime.problem.solution import frame_instants
+from marey.spacetime.problem.solution import MIN_SAMPLES, SPIN_FLOOR, frame_instants
 from marey.spacetime.problem.supply import (
     MIN_LOAD,
     PRESSURE,
@@ -183,10 +183,11 @@ def contact_track_names(point: str) -> tuple[str, ...]:
 
 ALLOWED_EXCESS: Final = 0.03  # [mg], [mg m] what may be missing between frames
 ALLOWED_TORQUE: Final = 0.03  # [-] of a limit, beyond it; 5 % are allowed
+ALLOWED_DRIFT: Final = 0.015  # [-] of the angular momentum of a flight; 2 % are allowed
 ALLOWED_PRESSURE_M: Final = 0.007  # [m] likewise of the pressure point; 10 mm are allowed
 GROSS_EXCESS: Final = 0.25  # [mg] larger residuals between the frames invalidate a motion
 SAMPLES_PER_SPAN: Final = 8
-MAX_REFINEMENTS: Final = 4
+MAX_REFINEMENTS: Final = 6
 
 Frames = tuple[tuple[int, float], ...]  # phase and time [s]
 SupportFace = tuple[int, tuple[float, ...]]  # phase, and a row (6,) on the wrench about the world's origin, at least 0
@@ -197,20 +198,27 @@ DEEP_M: Final = -0.004  # [m] gap below which such a capsule gets more instants;
 MIN_FACE: Final = 0.04  # [mg] a wrench this far outside shows which face of a cone it passed; 0.05 is allowed
 
 
-def find_passed_faces(layout: FullLayout, x: FloatArray) -> tuple[SupportFace, ...]:
-    """Faces of the cones of supports that a solution passes, the worst of each phase."""
+def find_passed_faces(layout: FullLayout, x: FloatArray) -> tuple[tuple[SupportFace, ...], Frames]:
+    """Faces of the cones of supports that a solution passes, the worst of each phase, and where it does so."""
     track = sample_track(layout, x, layout.timeline.grid(SAMPLES_PER_SPAN))
     whole = compute_aggregate(layout.figure.tree, track.q, track.qd, track.qdd, gravity=layout.problem.gravity)
     points = find_contact_points(layout.figure.tree, layout.problem, track)
     missing = measure_supply(np.asarray(whole.wrench) / layout.weight, points, np.asarray(points.active.any(axis=1)))[0]
-    found: list[SupportFace] = []
+    found, where = list[SupportFace](), list[tuple[int, float]]()
     for p, phase in enumerate(layout.timeline.phases):
         size = np.where(track.phases == p, np.linalg.norm(missing, axis=1), 0.0)
         n = int(np.argmax(size))
         is_alone = bool(phase.contacts) and not is_shared(layout.problem, p) and phase.contacts[0].kind == "foot"
         if is_alone and size[n] > MIN_FACE:
             found.append((p, separating_face(points, missing, n)))
-    return tuple(found)
+            where.append((p, float(track.times[n])))
+    return tuple(found), tuple(where)
+
+
+def measure_drift(layout: FullLayout, x: FloatArray) -> float:
+    """Farthest that a contact is from its plant [m]."""
+    track = sample_track(layout, x, layout.timeline.grid(SAMPLES_PER_SPAN))
+    return float(find_contact_points(layout.figure.tree, layout.problem, track).drift.max(initial=0.0))
 
 
 def find_near_pairs(layout: FullLayout, x: FloatArray, known: tuple[NearPair, ...] = ()) -> tuple[NearPair, ...]:
@@ -220,7 +228,9 @@ def find_near_pairs(layout: FullLayout, x: FloatArray, known: tuple[NearPair, ..
     would go through. Of those that are known already, the ones that go deep between their instants are named again.
     """
     problem, found = layout.problem, dict[NearPair, None]()
-    track = sample_track(layout, x, layout.timeline.grid(SAMPLES_PER_SPAN))
+    # As densely as the check: a foot cuts a corner in ten milliseconds
+    per_span = max(-(-MIN_SAMPLES // layout.timeline.spline.num_spans), SAMPLES_PER_SPAN)
+    track = sample_track(layout, x, layout.timeline.grid(per_span))
     shapes = build_obstacles(problem)
     gaps = measure_gaps(layout.figure.tree, problem, track.q, track.phases)
     for k, (_, _, gap) in enumerate(gaps):
@@ -244,7 +254,16 @@ def find_weak_instants(layout: FullLayout, x: FloatArray) -> Frames:
         above = excess > ALLOWED_EXCESS
         starts = np.flatnonzero(above & ~np.concatenate([[False], above[:-1]]))
         ends = np.flatnonzero(above & ~np.concatenate([above[1:], [False]])) + 1
-        found += [(p, float(times[a + np.argmax(excess[a:b])])) for a, b in zip(starts, ends, strict=True)]
+        worst = [float(times[a + np.argmax(excess[a:b])]) for a, b in zip(starts, ends, strict=True)]
+        if layout.timeline.phases[p].is_flight:
+            # Rows of flights hold the momentum, whose rate at a frame is known from what is beside it
+            frames = layout.timeline.even_frames(p, layout.problem.frames_per_span)
+            beside = [np.sort(frames[np.argsort(np.abs(frames - time))[:2]]) for time in worst]
+            worst = [
+                float(near.mean()) if np.abs(near - time).min() < SNAP_S else time
+                for time, near in zip(worst, beside, strict=True)
+            ]
+        found += [(p, time) for time in worst]
     return tuple(found)
 
 
@@ -258,6 +277,7 @@ def _phase_excesses(layout: FullLayout, x: FloatArray) -> list[tuple[FloatArray,
     track = sample_track(layout, x, layout.timeline.grid(SAMPLES_PER_SPAN))
     whole = compute_aggregate(layout.figure.tree, track.q, track.qd, track.qdd, gravity=layout.problem.gravity)
     all_wrenches, com = np.asarray(whole.wrench) / layout.weight, np.asarray(whole.com)
+    spin = np.asarray(whole.angular_momentum)
     tree, problem, found = layout.figure.tree, layout.problem, list[tuple[FloatArray, FloatArray]]()
     # What contacts give together, and torques beyond their limits, each over what is allowed
     shared, points = [is_shared(problem, p) for p in range(len(problem.phases))], None
@@ -272,8 +292,11 @@ def _phase_excesses(layout: FullLayout, x: FloatArray) -> list[tuple[FloatArray,
         chosen = track.phases == p
         wrench, force = all_wrenches[chosen], all_wrenches[chosen, :3]
         if phase.is_flight:
-            # No moment acts about the centre of mass
+            # No moment acts about the centre of mass, and momentum stays that of the flight
             excess = np.linalg.norm(wrench[:, 3:] - np.cross(com[chosen], force), axis=1)
+            mean = spin[chosen].mean(axis=0)
+            drift = np.linalg.norm(spin[chosen] - mean, axis=1) / max(float(np.linalg.norm(mean)), SPIN_FLOOR)
+            excess = np.maximum(excess, drift / ALLOWED_DRIFT * ALLOWED_EXCESS)
         elif points is not None and shared[p]:
             missing, cone, cop, _ = measure_supply(all_wrenches, points, chosen)
             beside = cop[chosen] / ALLOWED_PRESSURE_M * ALLOWED_EXCESS
@@ -356,6 +379,7 @@ def interpolate_pose_keys(layout: FullLayout) -> FloatArray:
     return points
 
 
+LEAN_RAD: Final = 1.1  # of the trunk over hands that carry the body over something: legs pass below the chest
 PLANT_PULL: Final = 100.0  # [1/m] of contacts to their plants; a joint's pull to the wanted pose is 1 a radian
 COM_PULL: Final = 5.0  # [1/m] of the centre of mass to the middle of the plants, on the ground plan
 ROOT_PULL: Final = 10.0  # [-] of the angles of the root
@@ -429,15 +453,38 @@ def plant_points(layout: FullLayout, points: FloatArray) -> FloatArray:
     return q[:, figure.angles]
 
 
-def stands_on_hands(problem: SpacetimeProblem) -> bool:
-    """Whether hands alone carry the body in some phase, by pressing on something."""
-    stands = [phase.contacts for phase in problem.phases if phase.contacts]
-    return any(all(c.kind == "foot" and c.point.endswith(("hand", "hands")) for c in own) for own in stands)
+def find_hand_stands(problem: SpacetimeProblem) -> list[int]:
+    """Phases in which hands alone carry the body, by pressing on something."""
+    return [
+        p
+        for p, phase in enumerate(problem.phases)
+        if phase.contacts and all(c.kind == "foot" and c.point.endswith(("hand", "hands")) for c in phase.contacts)
+    ]
+
+
+def find_hand_crossings(problem: SpacetimeProblem) -> list[int]:
+    """Phases in which hands carry the body over something."""
+    shapes = build_obstacles(problem)
+    return [p for p in find_hand_stands(problem) if any(is_crossed(problem, p, shape) for shape in shapes)]
 
 
 def interpolate_turns(layout: FullLayout, points: FloatArray) -> FloatArray:
-    """Control points ``(K, D)`` with the turns of the root linear in time between the keys that bound them."""
+    """Control points ``(K, D)`` with the turns of the root linear in time between the keys that bound them.
+
+    Without such keys who passes over something on the hands leans over them, and is upright on the feet.
+    """
     points, times, keyed = points.copy(), layout.timeline.spline.greville, dict[int, list[tuple[float, float]]]()
+    leans = find_hand_crossings(layout.problem)
+    if leans and not any(key.kind == "turn" for key in layout.problem.keys):
+        phases, edges = layout.problem.phases, layout.timeline.edges
+        stands = [p for p, phase in enumerate(phases) if phase.contacts]
+        # As far as the way leads ahead of the body
+        start, end = (np.mean([c.position for c in phases[p].contacts], axis=0) for p in (stands[0], stands[-1]))
+        x, _, z = end - start
+        lean = LEAN_RAD * max(float(z), 0.0) / max(float(np.hypot(x, z)), SNAP_S)
+        keyed[layout.figure.angle_index("pitch")] = [
+            (float(edge), lean if p in leans else 0.0) for p in stands for edge in edges[p : p + 2]
+        ]
     for key in layout.problem.keys:
         if key.kind == "turn" and key.at is not None:
             time = layout.timeline.time_of(layout.problem.phase_index(key.phase), key.at)

@@ -21,6 +21,7 @@ from marey.motion import Motion
 from marey.numerics import OnIteration, SolveStatus, SQPResult, solve_sqp
 from marey.spacetime.full.keys import validate_full
 from marey.spacetime.full.layout import Derivatives, FullBodyModel, FullLayout, refine_layout, refine_unknowns
+from marey.spacetime.full.physics_rows import CLOSED_ROOM_M, CLOSING_ROOM_M
 from marey.spacetime.full.programme import FullProgramme, SimplifiedProgramme
 from marey.spacetime.full.sampling import (
     GROSS_EXCESS,
@@ -30,13 +31,15 @@ from marey.spacetime.full.sampling import (
     SupportFace,
     build_guess,
     compute_worst_excess,
+    find_hand_crossings,
+    find_hand_stands,
     find_near_pairs,
     find_passed_faces,
     find_weak_instants,
+    measure_drift,
     motion_from_unknowns,
     sample_track,
     set_flight_unknowns,
-    stands_on_hands,
 )
 from marey.spacetime.problem.definition import SpacetimeProblem, Style
 from marey.spacetime.problem.solution import (
@@ -48,6 +51,8 @@ from marey.spacetime.problem.solution import (
 
 RATE_HZ = 120.0  # [Hz] of the motions handed out
 WARM_PENALTY = 100.0  # first weight of violations where the start is nearly a solution
+NEAR_VIOLATION = 0.01  # [-] of scaled rows, a millimetre
+MAX_DRIFT_M = 1e-6  # [m] of plants, as a valid solution has it
 TURNED_RAD = 0.5 * np.pi  # [rad] from the flat guess beyond which a planted one turns over
 TURNED_REFERENCE = 0.5  # weight of the guess of a body that turns over
 COARSE_ADVICE = "The finer spline was not solved; the motion is that of the coarser one."
@@ -93,6 +98,7 @@ class FullSolution:
     extra: Frames  # beyond the regular ones
     cuts: tuple[SupportFace, ...] = ()  # faces of supports beyond the regular rows
     near: tuple[NearPair, ...] = ()  # capsules that are kept out of something
+    room_m: float = CLOSING_ROOM_M  # of contacts beyond the first, between the ends of their phases
     levels: tuple[int, ...] = ()  # iterations of the coarser splines before this one
 
     @property
@@ -127,11 +133,12 @@ def solve_full(
                 warm_start, before = motion_from_unknowns(free.layout, free.x, RATE_HZ, problem.name), free.answer
                 options = options.warm()
         start = build_guess(layout, warm_start)
-        if warm_start is None and stands_on_hands(problem):
+        if warm_start is None and find_hand_stands(problem):
             flat, start = start, build_guess(layout, is_planted=True)
             turned = np.abs(layout.points(start) - layout.points(flat))[:, layout.figure.root_angles]
-            if turned.max() > TURNED_RAD and problem.objective.reference == 0.0:
-                # No pose that the objective knows says how to turn over
+            is_known = turned.max() <= TURNED_RAD and not find_hand_crossings(problem)
+            if not is_known and problem.objective.reference == 0.0:
+                # No pose that the objective knows says how to turn over, or how legs pass between the arms
                 problem = replace(problem, objective=replace(problem.objective, reference=TURNED_REFERENCE))
                 layout = replace(layout, problem=problem)
     reference = start if problem.objective.reference > 0.0 else None
@@ -185,7 +192,7 @@ def _build_programme(
     target = None if reference is None else layout.points(reference)
     own: dict[str, Any] = {"derivatives": options.derivatives, "reference": target, "styles": options.styles}
     if old is not None:
-        own |= {"extra": old.extra, "cuts": old.cuts, "near": old.near}
+        own |= {"extra": old.extra, "cuts": old.cuts, "near": old.near, "room_m": old.room_m}
     return FullProgramme(layout, guess, **own)
 
 
@@ -220,19 +227,35 @@ def _solve_until_physics_holds(
         if not solution.answer.is_solved or options.is_over(began):
             break
         layout, x = solution.layout, solution.x
-        weak = tuple(frame for frame in find_weak_instants(layout, x) if frame not in solution.extra)
+        cuts, passed = find_passed_faces(layout, x)
+        found = (*find_weak_instants(layout, x), *passed)
+        weak = tuple(frame for frame in found if frame not in solution.extra)
         near = find_near_pairs(layout, x, solution.near)
-        cuts = find_passed_faces(layout, x)
-        if not (weak or near or cuts):
+        # Where a frame does not help, what closes a limb between the frames is to blame
+        is_loose = solution.room_m > CLOSED_ROOM_M and any(
+            frame in solution.extra and len(layout.timeline.phases[frame[0]].contacts) > 1 for frame in found
+        )
+        room_m = CLOSED_ROOM_M if is_loose else solution.room_m
+        if measure_drift(layout, x) > MAX_DRIFT_M:
+            room_m = 0.0  # a stretched limb cannot be closed
+        if not (weak or near or cuts or room_m < solution.room_m):
             break
         more = replace(
             solution,
             extra=(*solution.extra, *weak),
             cuts=(*solution.cuts, *cuts),
             near=(*solution.near, *near),
+            room_m=room_m,
         )
         programme = _build_programme(layout, x, options, reference, more)
         answer = _solve_programme(programme, x, options.warm(), began, solution.answer)
+        if answer.status is SolveStatus.INFEASIBLE and near:
+            # A motion that knew of nothing in its way may be too far inside: begin as at first, with all that it met.
+            # One that is nearly right is held by the weight of violations alone
+            is_far = answer.violation > NEAR_VIOLATION and not solution.near
+            begin = solution.start if is_far else answer.x * layout.scales
+            again = _solve_programme(programme, begin, options, began, answer)
+            answer = again if again.is_solved else answer
         if not answer.is_solved and not near and compute_worst_excess(layout, x) < GROSS_EXCESS:
             break  # what was missing between frames is small: keep the motion that has it
         solution = replace(more, programme=programme, answer=answer)

@@ -183,7 +183,7 @@ def _bar_shape(bar: Bar) -> ShapeDistance:
 
 
 def find_nearest(
-    obstacle: ObstacleShape, ends: FloatArray, radii: tuple[float, float]
+    obstacle: ObstacleShape, ends: FloatArray, radii: tuple[float, float] | tuple[FloatArray, FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
     """Share along capsules with ends ``(n, 2, 3)`` at which they are nearest to a shape, and the gap there [m].
 
@@ -206,7 +206,8 @@ def is_touching(problem: SpacetimeProblem, phase: int, capsule: BodyCapsule, obs
     for p in range(max(phase - 1, 0), min(phase + 2, len(problem.phases))):
         for contact in problem.phases[p].contacts:
             is_own = contact.point in capsule.points or any(
-                contact.point == f"{point.rpartition('_')[0]}_foot" for point in capsule.points
+                contact.point == f"{point.rpartition('_')[0]}_foot" and not point.endswith("hand")
+                for point in capsule.points
             )
             if is_own and (p == phase or obstacle.name != "the floor"):
                 away = float(obstacle.distance(np.asarray(contact.position, dtype=np.float64)[None])[0][0])
