@@ -291,8 +291,7 @@ class ParticleFilter(ABC):
         particles = scene.repeat_pose(*good, count)
         for f in range(scene.num_frames):
             begin = perf_counter()
-            # Move, weigh, judge
-            # What the frame shows
+            # What the frame shows; move, weigh, judge
             pixels = np.concatenate([view.pixels[f] for view in scene.views])
             sight = FrameDetections(pixels, np.concatenate([view.trust[f] for view in scene.views]))
             moved, gains = walk.move(particles, sight, spread, rng)
