@@ -20,7 +20,7 @@ from marey.models.in_between_model import InBetweenModel, KeyGaps, load_in_betwe
 from marey.models.pca import PCA
 from marey.models.pga import PGA
 from marey.models.pose_model import GeodesicModel, PoseModel, load_model
-from marey.models.samples import FarSamples, find_far_samples
+from marey.models.samples import FarSamples, find_far_samples, select_alike
 from marey.models.selection import (
     ModeCounts,
     SelectionCurve,
@@ -69,6 +69,7 @@ __all__ = [
     "plot_mode_counts",
     "plot_selection",
     "principal_components",
+    "select_alike",
     "selection_curve",
     "sort_gaits",
     "sort_subjects",

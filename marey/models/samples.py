@@ -13,6 +13,7 @@ One rod stands for each joint, from it to the mean of its children, its mass in 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -22,7 +23,7 @@ import numpy as np
 from marey.base import ConvergenceError, FloatArray, InputError, IntArray, kernel
 from marey.lie import SO3, RobustMean, geodesic_distance, robust_mean
 from marey.lie.kernels import Vector, multiply, quaternion_at, rotate, row3
-from marey.motion import Motion, headings
+from marey.motion import Motion, headings, order_joints
 from marey.skeleton import Pose, Skeleton, tree_difference
 
 SAME_REST_RAD = np.deg2rad(45.0)  # bones of one rig on many people rest within some 30 degrees of one another
@@ -57,6 +58,14 @@ def body_difference(a: Skeleton, b: Skeleton) -> str | None:
     worst = 1 + int(np.argmax(angles))
     degrees = float(np.rad2deg(angles.max()))
     return f"the bone to '{a.names[worst]}' rests {degrees:.0f} degrees away from where it should"
+
+
+def select_alike(motions: Sequence[Motion]) -> dict[int, Motion]:
+    """Clips of the most common joints and rest pose, by their numbers, with joints in the same order."""
+    names = Counter(tuple(sorted(motion.skeleton.names)) for motion in motions).most_common(1)[0][0]
+    body = next(motion.skeleton for motion in motions if tuple(sorted(motion.skeleton.names)) == names)
+    ordered = [order_joints(motion, body.names) for motion in motions]
+    return {n: motion for n, motion in enumerate(ordered) if body_difference(body, motion.skeleton) is None}
 
 
 Clips = Motion | Sequence[Motion]

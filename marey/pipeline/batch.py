@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -332,8 +331,7 @@ def run_archive(
         InputError: no clip could be read, no cluster answers, or a setting makes no sense.
     """
     from marey.graph import build_graph, save_graph
-    from marey.models import PGA
-    from marey.motion import order_joints
+    from marey.models import PGA, select_alike
 
     folder = Path(out_folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -359,11 +357,9 @@ def run_archive(
         behaviours = sorted({clip.behaviour for clip in clips})
         for number, behaviour in enumerate(behaviours):
             own = [clip for clip in clips if clip.behaviour == behaviour]
-            joints = Counter(clip.joints for clip in own).most_common(1)[0][0]
-            own = [clip for clip in own if sorted(clip.joints) == sorted(joints)]
             file = folder / MODELS / f"{behaviour}.safetensors"
             if not ledger.has(behaviour, _hash_inputs(own), file):
-                PGA().fit([order_joints(library.load(clip.id), joints) for clip in own]).save(file)
+                PGA().fit(list(select_alike([library.load(clip.id) for clip in own]).values())).save(file)
                 ledger.enter(behaviour, _hash_inputs(own))
             tell("fit", number + 1, len(behaviours))
         # The graph of all clips, or the reason why there is none

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json as json_format
-from collections import Counter
 from dataclasses import dataclass
-from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -170,31 +168,7 @@ def fit(
         raise typer.BadParameter("give --components or --joint-error-mm.")
     from marey.models import find_far_samples, joint_error, selection_curve
 
-    files = [file for file in expand_inputs(clips) if file != out]
-    motions: list[Motion] = []
-    with progress_bar("reading") as tell:
-        for number, file in enumerate(files, 1):
-            motions.append(read_motion(file, read))
-            tell(number, len(files))
-    notes = (
-        f"'{file}': {note}" for file, motion in zip(files, motions, strict=True) for note in motion.load_report.warnings
-    )
-    for note in group_notes(notes):
-        warn(note)
-    if files != clips:
-        # Folders and libraries may hold several kinds of skeletons, and the same joints in other orders
-        from marey.models.samples import body_difference
-        from marey.motion import order_joints
-
-        most = Counter(motion.skeleton.names for motion in motions).most_common(1)[0][0]
-        motions = [order_joints(motion, most) for motion in motions]
-        body = next(motion.skeleton for motion in motions if motion.skeleton.names == most)
-        is_alike = [body_difference(body, motion.skeleton) is None for motion in motions]
-        count = sum(is_alike)
-        if count < len(motions):
-            warn(f"{len(motions) - count} of {len(motions)} clips have other joints than most, or rest otherwise")
-        files, motions = list(compress(files, is_alike)), list(compress(motions, is_alike))
-    used = files
+    used, motions = _read_clips(clips, out, read)
     if problem is not None:
         # Safonova 3.3: the clips whose contacts and direction are those of the problem
         from marey.spacetime import load_problem, select_clips
@@ -202,7 +176,7 @@ def fit(
         chosen = select_clips(motions, load_problem(problem))
         for sentence in chosen.report:
             remark(sentence)
-        motions, used = [motions[i] for i in chosen.indices], [files[i] for i in chosen.indices]
+        motions, used = [motions[i] for i in chosen.indices], [used[i] for i in chosen.indices]
     settings = _choose_settings(method, components, explained, kind, weights)
     if joint_error_mm is not None:
         from dataclasses import replace
@@ -238,6 +212,27 @@ def fit(
         is_json=json,
     )
     _draw_model(fitted, motions, settings, pictures)
+
+
+def _read_clips(clips: list[str], out: str, read: ReadOptions) -> tuple[list[str], list[Motion]]:
+    """Files and their motions; of folders those of the most common skeleton, and never the model that is written."""
+    files = [file for file in expand_inputs(clips) if file != out]
+    motions: list[Motion] = []
+    with progress_bar("reading") as tell:
+        for number, file in enumerate(files, 1):
+            motions.append(read_motion(file, read))
+            tell(number, len(files))
+    pairs = zip(files, motions, strict=True)
+    for note in group_notes(f"'{file}': {text}" for file, motion in pairs for text in motion.load_report.warnings):
+        warn(note)
+    if files == clips:
+        return files, motions
+    from marey.models import select_alike
+
+    alike = select_alike(motions)
+    if len(alike) < len(motions):
+        warn(f"{len(motions) - len(alike)} of {len(motions)} clips have other joints than most, or rest otherwise")
+    return [files[number] for number in alike], list(alike.values())
 
 
 def _choose_settings(
